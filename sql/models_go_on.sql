@@ -42,7 +42,7 @@ SELECT f.center, f.scale, f.n_iter FROM (SELECT kmeans_fit('go_on_units', '{v}',
 SELECT pg_temp.outcome(format('SELECT (kmeans_fit(''go_on'', %s, init_model => (SELECT begun FROM go_on_models WHERE units = %L AND distance = %L))).k', call, units, distance)) FROM (VALUES
     ('''{x,y}'', 8', 'f', 'l2'), ('''{x}'', 9', 'f', 'l2'), ('''{x,y}'', 9, metric => ''cosine''', 't', 'l2'), ('''{x,y}'', 9, standardize => true', 'f', 'cosine'),
     ('''{x,y}'', 9, init_centroids => ''{{1,2}}''', 'f', 'l2'), ('''{x,y}'', 9, metric => ''l2'', standardize => false', 't', 'cosine')) AS v(call, units, distance);
-SELECT pg_temp.outcome('SELECT kmeans(ARRAY[x, y], 2, kmeans_options(init_model => ROW(2, 2, ''{{0,0},{8,NaN}}'', ''{1,1}'', ''{0,0}'', 0, 1, true, 2, ''l2'', 0, NULL, NULL, NULL))) FROM go_on');
+SELECT pg_temp.outcome('SELECT kmeans(ARRAY[x, y], 2, kmeans_options(init_model => ROW(2, 2, ''{{0,0},{8,NaN}}'', ''{1,1}'', ''{0,0}'', 0, 1, true, 2, ''l2'', 0, NULL, NULL, NULL, NULL))) FROM go_on');
 SELECT (kmeans_options(init_model => (SELECT begun FROM go_on_models WHERE units AND distance = 'cosine'))).metric, (kmeans_options(init_model => NULL)).init_model IS NULL AS none;
 
 -- mini-batches: near a whole fit, in any order, for groups, windows, labels, sweeps and loaded rows

@@ -76,7 +76,8 @@ CREATE TYPE kmeans_model AS (
     seed      bigint,
     center    double precision[],
     scale     double precision[],
-    origin    kmeans_origin
+    origin    kmeans_origin,
+    fills     double precision[]
 );
 COMMENT ON TYPE kmeans_model IS 'result of a k-means fit; centroids are k x d, in units of (value - center) / scale; no field is NULL';
 
@@ -326,7 +327,7 @@ COMMENT ON FUNCTION pgkm_new_label() IS 'used in the UPDATE of kmeans_cluster wh
 
 CREATE FUNCTION kmeans_outliers(
     relation regclass, features text[], model kmeans_model, threshold double precision DEFAULT 3,
-    nulls text DEFAULT 'error', filter text DEFAULT NULL)
+    nulls text DEFAULT NULL, filter text DEFAULT NULL)
 RETURNS TABLE (row_ctid tid, cluster_id integer, distance double precision, score double precision, row_table regclass)
 AS 'MODULE_PATHNAME', 'pgkm_kmeans_outliers'
 LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000 ROWS 100;
@@ -567,7 +568,8 @@ CREATE TYPE pca_model AS (
     explained_variance_ratio double precision[],
     singular_values          double precision[],
     n                        bigint,
-    whiten                   boolean
+    whiten                   boolean,
+    fills                    double precision[]
 );
 COMMENT ON TYPE pca_model IS 'result of a PCA; components are n_components x d, of (features - mean) / scale; no field is NULL';
 
@@ -650,7 +652,8 @@ CREATE TYPE gmm_model AS (
     n               bigint,
     seed            bigint,
     center          double precision[],
-    scale           double precision[]
+    scale           double precision[],
+    fills           double precision[]
 );
 COMMENT ON TYPE gmm_model IS 'a mixture of k Gaussian densities, in units of (value - center) / scale; no field is NULL';
 
@@ -886,6 +889,7 @@ BEGIN
         ('kmeans_model.center', 'mean of each feature if standardized, else zeros'),
         ('kmeans_model.scale', 'standard deviation of each feature if standardized, else ones'),
         ('kmeans_model.origin', 'where the model comes from'),
+        ('kmeans_model.fills', 'value that stands in the place of NULL, of each feature; empty: NULLs are errors'),
         ('kmeans_origin.features', 'names of the columns; NULL from an aggregate'),
         ('kmeans_origin.relation', 'name of the relation; NULL from an aggregate'),
         ('kmeans_origin.options', 'options of the fit, and weight, nulls and filter where they were given'),
@@ -905,6 +909,7 @@ BEGIN
         ('pca_model.singular_values', 'sqrt((n - 1) explained_variance)'),
         ('pca_model.n', 'number of rows used'),
         ('pca_model.whiten', 'whether scores have variance 1'),
+        ('pca_model.fills', 'value that stands in the place of NULL, of each feature; empty: NULLs are errors'),
         ('gmm_options.covariance_type', 'full, tied, diag or spherical'),
         ('gmm_options.tol', 'EM ends when the mean log-likelihood of a row gains less'),
         ('gmm_options.reg_covar', 'added to the diagonal of each covariance'),
@@ -931,6 +936,7 @@ BEGIN
         ('gmm_model.seed', 'of the random choices'),
         ('gmm_model.center', 'mean of each feature if standardized, else zeros'),
         ('gmm_model.scale', 'standard deviation of each feature if standardized, else ones'),
+        ('gmm_model.fills', 'value that stands in the place of NULL, of each feature; empty: NULLs are errors'),
         ('reduction_definitions.name', 'name of the reduction'),
         ('reduction_definitions.owner', 'role that defined it, which alone may change it'),
         ('reduction_definitions.runners', 'roles that may run it beside the owner; NULL: all'),

@@ -26,6 +26,7 @@ CREATE FUNCTION plot_all(relation regclass, loaded boolean DEFAULT false) RETURN
         ('sampled', kmeans_plot(relation, '{x,y}', 5, loaded => loaded, title => 'a', sample => 300)),
         ('components', kmeans_plot(relation, '{x,y,z}', 5, loaded => loaded, title => 'a', sample => 300)),
         ('weights', kmeans_plot(relation, '{x,y}', 5, weight => 'w', loaded => loaded, title => 'a', sample => 300)),
+        ('weighted components', kmeans_plot(relation, '{x,y,z}', 5, weight => 'w', loaded => loaded, title => 'a', sample => 300)),
         ('one feature', kmeans_plot(relation, '{x}', 3, loaded => loaded, title => 'a')),
         ('standardized', kmeans_plot(relation, '{x,y,z}', 3, standardize => true, loaded => loaded, title => 'a')),
         ('sweep', kmeans_sweep_plot(relation, '{x,y}', 1, 7, loaded => loaded, title => 'a'))) AS s (kind, svg) $$;
@@ -37,8 +38,11 @@ UPDATE plot_rows SET z = z WHERE id % 3 = 0;
 SET pg_kmeans.cpu_threads = 1;
 SELECT 'updated' AS kind, count(*) FROM (TABLE plot_wanted EXCEPT SELECT * FROM plot_all('plot_rows')) AS s;
 RESET pg_kmeans.cpu_threads;
-SELECT kmeans_load('plot_rows', '{x,y}'), kmeans_load('plot_rows', '{x,y,z}'), kmeans_load('plot_rows', '{x}'), kmeans_load('plot_rows', '{x,y}', 'w');
+SELECT kmeans_load('plot_rows', '{x,y}'), kmeans_load('plot_rows', '{x,y,z}'), kmeans_load('plot_rows', '{x}'), kmeans_load('plot_rows', '{x,y}', 'w'),
+    kmeans_load('plot_rows', '{x,y,z}', 'w');
 SELECT 'loaded' AS kind, count(*) FROM (TABLE plot_wanted EXCEPT SELECT * FROM plot_all('plot_rows', true)) AS s;
+-- A picture leaves loaded rows as they are.
+SELECT kmeans_fit('plot_rows', '{x,y,z}', 5, weight => 'w', loaded => true) = kmeans_fit('plot_rows', '{x,y,z}', 5, weight => 'w') AS same;
 SELECT kmeans_unload();
 -- Another seed takes other rows.
 SELECT kmeans_plot('plot_rows', '{x,y}', 1, sample => 300) = kmeans_plot('plot_rows', '{x,y}', 1, sample => 300, seed => 1) AS same;

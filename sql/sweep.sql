@@ -58,6 +58,23 @@ SELECT * FROM kmeans_sweep('sweep_few', '{x}', 1, 3);
 INSERT INTO sweep_few VALUES (1), (1), (5), (6);
 SELECT * FROM kmeans_sweep('sweep_few', '{x}', 1, 5);
 
+-- A row of weight w counts like w rows there, too: the sum of the weights is the number of rows.
+CREATE TABLE sweep_copies AS SELECT x * x AS x, x AS y, w FROM (VALUES (0, 2), (1, 1), (4, 3), (9, 2)) AS v (x, w);
+CREATE VIEW sweep_copied AS SELECT x, y FROM sweep_copies, generate_series(1, w);
+CREATE FUNCTION sweep_same(a anycompatible, b anycompatible) RETURNS boolean LANGUAGE sql AS 'SELECT coalesce(abs(a - b) <= 1e-12 * greatest(abs(b), 1), a IS NULL AND b IS NULL)';
+SELECT k, w.silhouette IS NULL AS no_silhouette, w.bic IS NULL AS no_bic, sweep_same(w.davies_bouldin, c.davies_bouldin) AS davies_bouldin,
+    sweep_same(w.calinski_harabasz, c.calinski_harabasz) AS calinski_harabasz, sweep_same(w.simplified_silhouette, c.simplified_silhouette) AS simplified_silhouette,
+    sweep_same(w.silhouette, c.silhouette) AS silhouette, sweep_same(w.bic, c.bic) AS bic, w.suggestion, c.suggestion AS of_copies
+FROM kmeans_sweep('sweep_copies', '{x,y}', 1, 4, init => 'random', n_init => 50, tol => 0, weight => 'w') AS w
+JOIN kmeans_sweep('sweep_copied', '{x,y}', 1, 4, init => 'random', n_init => 50, tol => 0) AS c USING (k) ORDER BY k;
+-- Weights that make no more rows than clusters leave the indices that do not count rows.
+ALTER TABLE sweep_copies ADD tenth float8;
+UPDATE sweep_copies SET tenth = w / 10.0;
+SELECT k, t.calinski_harabasz, t.silhouette, sweep_same(t.davies_bouldin, w.davies_bouldin) AS davies_bouldin,
+    sweep_same(t.simplified_silhouette, w.simplified_silhouette) AS simplified_silhouette, t.suggestion
+FROM kmeans_sweep('sweep_copies', '{x,y}', 1, 3, init => 'random', n_init => 50, tol => 0, weight => 'tenth') AS t
+JOIN kmeans_sweep('sweep_copies', '{x,y}', 1, 3, init => 'random', n_init => 50, tol => 0, weight => 'w') AS w USING (k) ORDER BY k;
+
 -- errors
 SELECT * FROM kmeans_sweep('sweep_few', '{x}', 3, 2);
 SELECT * FROM kmeans_sweep('sweep_few', '{x}', 0, 2);
@@ -89,6 +106,6 @@ EXCEPTION WHEN program_limit_exceeded THEN
 END $$;
 RESET pg_kmeans.memory_limit;
 
-DROP VIEW sweep_weighted;
-DROP TABLE sweep_iris, sweep_expected, sweep_rows, sweep_less, sweep_one, sweep_few;
-DROP FUNCTION sweep_near;
+DROP VIEW sweep_weighted, sweep_copied;
+DROP TABLE sweep_iris, sweep_expected, sweep_rows, sweep_less, sweep_one, sweep_few, sweep_copies;
+DROP FUNCTION sweep_near, sweep_same;

@@ -44,10 +44,10 @@ FROM (SELECT g, kmeans_update(m, array_prepend(x, array_fill(y, ARRAY[200]))) AS
 -- a growing frame
 SELECT array_agg((u).n ORDER BY id) FROM (SELECT id, kmeans_update(m, ARRAY[x, y]) OVER (ORDER BY id) AS u FROM update_models, update_rows WHERE units AND distance = 'l2' AND id > 4997) AS s;
 -- clusters without mass take the place of what comes; features of no extent
-SELECT (u).centroids, (u).size, (u).within_ss FROM (SELECT kmeans_update(ROW(1, 2, '{{0,0}}', '{0}', '{0}', 0, 1, true, 0, 'l2', 0, NULL, NULL, NULL)::kmeans_model, v) AS u FROM (VALUES ('{1,3}'::float8[]), ('{3,3}')) AS t(v)) AS s;
-SELECT (u).centroids, (u).size, (u).within_ss FROM (SELECT kmeans_update(ROW(1, 1, '{{1e9}}', '{1}', '{0}', 0, 1, true, 1, 'l2', 0, NULL, NULL, NULL)::kmeans_model, v) AS u FROM (VALUES ('{1e9}'::float8[]), ('{1000000003}')) AS t(v)) AS s;
+SELECT (u).centroids, (u).size, (u).within_ss FROM (SELECT kmeans_update(ROW(1, 2, '{{0,0}}', '{0}', '{0}', 0, 1, true, 0, 'l2', 0, NULL, NULL, NULL, NULL)::kmeans_model, v) AS u FROM (VALUES ('{1,3}'::float8[]), ('{3,3}')) AS t(v)) AS s;
+SELECT (u).centroids, (u).size, (u).within_ss FROM (SELECT kmeans_update(ROW(1, 1, '{{1e9}}', '{1}', '{0}', 0, 1, true, 1, 'l2', 0, NULL, NULL, NULL, NULL)::kmeans_model, v) AS u FROM (VALUES ('{1e9}'::float8[]), ('{1000000003}')) AS t(v)) AS s;
 -- opposite directions have no mean
-SELECT (u).centroids, (u).size, (u).within_ss FROM (SELECT kmeans_update(ROW(1, 2, '{{1,0}}', '{1}', '{0}', 0, 1, true, 1, 'cosine', 0, NULL, NULL, NULL)::kmeans_model, '{-3,0}'::float8[]) AS u) AS s;
+SELECT (u).centroids, (u).size, (u).within_ss FROM (SELECT kmeans_update(ROW(1, 2, '{{1,0}}', '{1}', '{0}', 0, 1, true, 1, 'cosine', 0, NULL, NULL, NULL, NULL)::kmeans_model, '{-3,0}'::float8[]) AS u) AS s;
 -- what is refused
 SELECT pg_temp.outcome(query) FROM unnest(ARRAY[
     'SELECT kmeans_update(m, ''{1,2,3}''::real[]) FROM update_models WHERE units AND distance = ''l2''',
@@ -55,9 +55,9 @@ SELECT pg_temp.outcome(query) FROM unnest(ARRAY[
     'SELECT kmeans_update(m, ''{0,0}''::real[]) FROM update_models WHERE NOT units AND distance = ''cosine''',
     'SELECT kmeans_update(m, ''{1,2}''::real[]) FROM update_models',
     'SELECT kmeans_update(m, ''{1e60,2}''::float8[]) FROM update_models WHERE units AND distance = ''l2''',
-    'SELECT kmeans_update(ROW(1, 1, ''{{1}}'', ''{9223372036854775807}'', ''{0}'', 0, 1, true, 1, ''l2'', 0, NULL, NULL, NULL)::kmeans_model, ''{2}''::float8[])',
-    'SELECT kmeans_update(ROW(1, 1, ''{{1}}'', ''{1}'', ''{0}'', 0, 1, true, 9223372036854775807, ''l2'', 0, NULL, NULL, NULL)::kmeans_model, ''{2}''::float8[])',
-    'SELECT kmeans_update(ROW(1, 2, ''{{1,0,2}}'', ''{1}'', ''{0}'', 0, 1, true, 1, ''cosine'', 0, NULL, NULL, NULL)::kmeans_model, ''{-3,0}''::float8[])',
+    'SELECT kmeans_update(ROW(1, 1, ''{{1}}'', ''{9223372036854775807}'', ''{0}'', 0, 1, true, 1, ''l2'', 0, NULL, NULL, NULL, NULL)::kmeans_model, ''{2}''::float8[])',
+    'SELECT kmeans_update(ROW(1, 1, ''{{1}}'', ''{1}'', ''{0}'', 0, 1, true, 9223372036854775807, ''l2'', 0, NULL, NULL, NULL, NULL)::kmeans_model, ''{2}''::float8[])',
+    'SELECT kmeans_update(ROW(1, 2, ''{{1,0,2}}'', ''{1}'', ''{0}'', 0, 1, true, 1, ''cosine'', 0, NULL, NULL, NULL, NULL)::kmeans_model, ''{-3,0}''::float8[])',
     'SELECT kmeans_update(m, ''{1,1}''::float8[]) FROM (SELECT kmeans(f, 1, kmeans_options(metric => ''cosine''), 100.0) AS m FROM (VALUES (''{1,0.1}''::float8[]), (''{0.1,1}'')) AS v (f)) AS a GROUP BY m']) AS query;
 DROP VIEW update_plain;
 DROP TABLE update_rows, update_models, updated, update_tenants;

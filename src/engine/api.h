@@ -135,7 +135,8 @@ typedef struct PgkmGroup {
 } PgkmGroup;
 
 /* What a backend keeps of rows from job to job: its context, the rows as loaded there (for a GPU: in
- * its memory), and the statistics of k-means. */
+ * its memory), and the statistics of k-means. They serve requests of the same points: the same arrays of values and
+ * weights, whose contents have not changed. Others load theirs instead. */
 typedef struct PgkmResident PgkmResident;
 
 /* Another server that holds rows of the fit. Its functions are called by one thread of the job at a time. They never
@@ -163,7 +164,7 @@ typedef struct PgkmRequest {
     const PgkmGroup *groups;
     int64_t n_groups;       /* 0: points and k are the one fit */
     PgkmSegment segment;    /* of the server, when the points lie in one */
-    PgkmResident *resident; /* of these very points, used by one job at a time; or NULL. Not with groups */
+    PgkmResident *resident; /* used by one job at a time; or NULL. Not with groups */
     PgkmSettings settings;
     int32_t want_labels;    /* fill PgkmResult.labels. Not PCA */
     int32_t want_distances; /* k-means: fill PgkmResult.distances */
@@ -198,11 +199,12 @@ typedef struct PgkmRequest {
 /* --- What comes of it --- */
 
 /* How well separated clusters are, in the space of the distance; a row of weight w counts as w
- * rows. NaN where it is not defined (fewer than 2 clusters, or as many as rows). */
+ * rows. NaN where it is not defined: fewer than 2 clusters, or as many as rows, which is the sum of the weights. Those
+ * that count no rows are defined with as many clusters as that, but fewer than rows. */
 typedef struct PgkmQuality {
-    double davies_bouldin;        /* Davies, Bouldin 1979: lower is better */
+    double davies_bouldin;        /* Davies, Bouldin 1979: lower is better; counts no rows */
     double calinski_harabasz;     /* Calinski, Harabasz 1974: higher is better */
-    double simplified_silhouette; /* Vendramin, Campello, Hruschka 2010: mean of 1 - a / b */
+    double simplified_silhouette; /* Vendramin, Campello, Hruschka 2010: mean of 1 - a / b; counts no rows */
     double silhouette;            /* Rousseeuw 1987, unless PgkmRequest.silhouette_rows is 0; NaN with nodes */
     double silhouette_error;      /* its standard error, of a sample; else 0 */
     double bic;                   /* lower is better; defined for one cluster, too */

@@ -38,9 +38,10 @@ void pgkm_weighted_sum(const double *matrix, int32_t rows, int32_t columns, cons
 typedef int (*PgkmInterrupted)(void);
 
 /* Of n rows of d values: puts the mean of a feature's other values in the place of each NaN. A row of weight w counts
- * like w rows (weights: n values, or NULL). *feature is 0, or the number (from 1) of a feature that has no value. */
+ * like w rows (weights: n values, or NULL). means: d values, what stands in the place of a NaN, also of a feature that
+ * has none. *feature is 0, or the number (from 1) of a feature that has no value. */
 PgkmStatus pgkm_fill_missing(void *values, PgkmElement element, int64_t n, int32_t d, const double *weights,
-                             int32_t *feature, PgkmInterrupted interrupted, PgkmError *error);
+                             double *means, int32_t *feature, PgkmInterrupted interrupted, PgkmError *error);
 
 /* Moments of rows, in a form that merges. An infinity in cross tells that squares left the range of float64. */
 typedef struct PgkmRowMoments {

@@ -43,7 +43,7 @@ CREATE TEMP TABLE kmeans_model_in (v kmeans_model); CREATE TEMP TABLE gmm_model_
 KINDS = ["full", "tied", "diag", "spherical"]
 # A model without the options of its origin: the server itself answers XX000 to a jsonb of another version.
 PLAIN = ("ROW((m).k, (m).d, (m).centroids, (m).size, (m).within_ss, (m).inertia, (m).n_iter, (m).converged, (m).n, (m).metric, (m).seed, (m).center, (m).scale, "
-         "ROW('{a,b,c}'::text[], 'r', NULL, NULL, ((m).origin).means, ((m).origin).deviations)::kmeans_origin)::kmeans_model")
+         "ROW('{a,b,c}'::text[], 'r', NULL, NULL, ((m).origin).means, ((m).origin).deviations)::kmeans_origin, (m).fills)::kmeans_model")
 # Valid values of each kind, as bytes.
 CORPUS = {
     "state": ["pg_temp.state_of(f::real[], 2) FROM r", "pg_temp.state_of(f, 2, kmeans_options(seed => 3), w) FROM r",
@@ -195,16 +195,17 @@ def made_case(dice, _corpus, _path):
     k, d = dice.choice([1, 2, 3]), dice.choice([2, 3])
     said_k, said_d = [dice.choice(["NULL", "0", "-1", "2147483647", "65536"]) if dice.random() < 0.05 else str(n) for n in (k, d)]
     scales = [numbers(dice, d), numbers(dice, d)] if dice.random() < 0.7 else ["NULL", "NULL"]
+    fills = [numbers(dice, d) if dice.random() < 0.3 else dice.choice(["'{}'", "NULL"])]
     if kind == "kmeans_model":
         metric = dice.choice(["'l2'", "'cosine'", "'l1'", "NULL"] if dice.random() < 0.2 else ["'l2'", "'cosine'"])
-        fields = [said_k, said_d, numbers(dice, k, d), numbers(dice, k).replace("0.25", "25"), numbers(dice, k), "1", "1", "true", "9", metric, "0"] + scales + ["NULL"]
+        fields = [said_k, said_d, numbers(dice, k, d), numbers(dice, k).replace("0.25", "25"), numbers(dice, k), "1", "1", "true", "9", metric, "0"] + scales + ["NULL"] + fills
     elif kind == "gmm_model":
         shape = dice.choice(KINDS)
         extents = {"full": (k, d, d), "tied": (d, d), "diag": (k, d), "spherical": (k,)}[shape]
-        fields = [said_k, said_d, f"'{shape}'", numbers(dice, k), numbers(dice, k, d), numbers(dice, *extents), "1", "NULL", "1", "true", "1", "1", "9", "0"] + scales
+        fields = [said_k, said_d, f"'{shape}'", numbers(dice, k), numbers(dice, k, d), numbers(dice, *extents), "1", "NULL", "1", "true", "1", "1", "9", "0"] + scales + fills
     else:
         fields = [said_k, said_d, numbers(dice, d), numbers(dice, d) if dice.random() < 0.7 else "NULL", numbers(dice, k, d), numbers(dice, k), numbers(dice, k),
-                  numbers(dice, k), "9", dice.choice(["true", "false", "NULL"])]
+                  numbers(dice, k), "9", dice.choice(["true", "false", "NULL"])] + fills
     source = f"(SELECT ROW({', '.join(fields)})::{kind} AS v, {row(dice)} AS x, {row(dice)} AS y) AS made"
     return [USES[kind].format(source=source)]
 

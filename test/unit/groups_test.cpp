@@ -137,6 +137,45 @@ TEST(Resident, GivesTheSame)
     pgkm_resident_free(nullptr);
 }
 
+// Rows without their weights, fewer of them and others are other rows, whichever comes first.
+TEST(Resident, KnowsTheRows)
+{
+    std::vector<double> rows, others, weights;
+    for (int i = 0; i < 3000; ++i) {
+        rows.push_back(std::sin(i * 12.9898) * 100.0 + i % 7);
+        others.push_back(std::cos(i * 78.233) * 10.0);
+        weights.push_back(1.0 + i % 5);
+    }
+    PgkmRequest plain = request_for(rows, 3, 4), weighted = plain, fewer = plain, other = request_for(others, 3, 4);
+    weighted.points.weights = weights.data();
+    fewer.points.n = 500;
+    for (const PgkmAlgorithm algorithm : {PGKM_KMEANS, PGKM_MIXTURE, PGKM_PCA}) {
+        PgkmResident *resident = pgkm_resident_create();
+        ASSERT_NE(resident, nullptr);
+        for (PgkmRequest request : {plain, weighted, fewer, weighted, other, plain, other, weighted}) {
+            const PgkmRequest clusters = request;
+            request.algorithm = algorithm;
+            if (algorithm == PGKM_MIXTURE)
+                pgkm_mixture_options_default(&request.mixture);
+            if (algorithm == PGKM_PCA)
+                request.pca = {};
+            for (PgkmRequest one : {request, clusters}) {
+                const FitRun alone(one);
+                one.resident = resident;
+                const FitRun run(one);
+                ASSERT_EQ(run.error.status, PGKM_OK) << run.error.text;
+                EXPECT_EQ(run.result.n, alone.result.n);
+                EXPECT_EQ(run.result.inertia, alone.result.inertia);
+                EXPECT_EQ(run.result.log_likelihood, alone.result.log_likelihood);
+                if (algorithm == PGKM_PCA && one.algorithm == PGKM_PCA) {
+                    EXPECT_TRUE(std::equal(run.result.mean, run.result.mean + 3, alone.result.mean));
+                }
+            }
+        }
+        pgkm_resident_free(resident);
+    }
+}
+
 // Nor does what one algorithm leaves there show in another.
 TEST(Resident, ServesEachAlgorithm)
 {

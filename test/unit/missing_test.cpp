@@ -16,15 +16,16 @@ constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 struct Filled {
     PgkmStatus status;
     std::int32_t feature;
+    std::vector<double> means;
 };
 
 Filled fill(std::vector<double> &values, std::int32_t d, const double *weights = nullptr,
             PgkmInterrupted interrupted = nullptr)
 {
     PgkmError error = {};
-    Filled result = {};
+    Filled result = {PGKM_OK, 0, std::vector<double>(static_cast<std::size_t>(d), nan)};
     result.status = pgkm_fill_missing(values.data(), PGKM_FLOAT64, static_cast<std::int64_t>(values.size()) / d, d,
-                                      weights, &result.feature, interrupted, &error);
+                                      weights, result.means.data(), &result.feature, interrupted, &error);
     return result;
 }
 
@@ -44,11 +45,13 @@ TEST(Missing, MeansOfTheOtherValuesByWeight)
             masses[i % 2] += weights[i / 2];
         }
     std::vector<double> filled = values;
-    EXPECT_EQ(fill(filled, 2, weights.data()).feature, 0);
+    const Filled told = fill(filled, 2, weights.data());
+    EXPECT_EQ(told.feature, 0);
     for (std::size_t i = 0; i < values.size(); ++i)
-        if (std::isnan(values[i]))
+        if (std::isnan(values[i])) {
             ASSERT_NEAR(filled[i], static_cast<double>(sums[i % 2] / masses[i % 2]), 1e-9);
-        else
+            ASSERT_EQ(filled[i], told.means[i % 2]);
+        } else
             ASSERT_EQ(filled[i], values[i]);
 }
 
@@ -70,7 +73,7 @@ TEST(Missing, LeaveWholeRowsAsTheyAre)
 {
     std::vector<double> values = {1, -0.0, 3, 4};
     const std::vector<double> before = values;
-    EXPECT_EQ(fill(values, 2).status, PGKM_OK);
+    EXPECT_EQ(fill(values, 2).means, (std::vector<double>{2, 2}));
     EXPECT_EQ(values, before);
 }
 

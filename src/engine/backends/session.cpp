@@ -59,7 +59,7 @@ void Session::unload()
 
 void Session::load_own(const PgkmPoints &points)
 {
-    if (!own_)
+    if (!own_ || !same_points(points_, points))
         load(points);
     own_ = true;
 }

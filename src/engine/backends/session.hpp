@@ -23,6 +23,12 @@ struct Summary {
     double max_weight = 1.0;
 };
 
+// The same rows in the same place, with the same weights.
+inline bool same_points(const PgkmPoints &a, const PgkmPoints &b)
+{
+    return a.values == b.values && a.element == b.element && a.n == b.n && a.d == b.d && a.weights == b.weights;
+}
+
 // All functions throw what the backend reports as Error.
 class Session {
   public:
@@ -35,7 +41,7 @@ class Session {
 
     // Replaces what was loaded before. The rows stay where they are as long as they are loaded.
     void load(const PgkmPoints &points);
-    // The same for the rows that the session was opened for: nothing is done when they are loaded already.
+    // The same for rows that stay where they are from job to job: nothing is done when these very ones are loaded.
     void load_own(const PgkmPoints &points);
 
     void unload();

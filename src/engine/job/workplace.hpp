@@ -2,11 +2,31 @@
 #pragma once
 
 #include <memory>
+#include <utility>
 
 #include "engine/backends/session.hpp"
 #include "numeric/platform.hpp"
 
 namespace pgkm {
+
+// What an algorithm knows of rows that stay for the next job (of k-means: LoadedRows). The rows find it.
+class KeptStatistics {
+  public:
+    // Of these rows; or nothing.
+    std::shared_ptr<const void> of(const PgkmPoints &points) const
+    {
+        return same_points(points_, points) ? statistics_ : nullptr;
+    }
+    void keep(const PgkmPoints &points, std::shared_ptr<const void> statistics)
+    {
+        points_ = points;
+        statistics_ = std::move(statistics);
+    }
+
+  private:
+    PgkmPoints points_ = {};
+    std::shared_ptr<const void> statistics_;
+};
 
 struct Workplace {
     Workplace(const BackendChoice &choice, const PgkmOpen &open) : threads(open.threads), session(choice, open) {}
@@ -18,8 +38,7 @@ struct Workplace {
 
     std::int32_t threads; // the backend's, and for work beside it
 
-    // What k-means knows of the request's own rows (LoadedRows), where they stay for the next job; or nothing.
-    std::shared_ptr<const void> statistics;
+    KeptStatistics statistics;
 
     Session session; // closed first: it may use what the statistics own
 };

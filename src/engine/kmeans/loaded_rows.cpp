@@ -234,14 +234,14 @@ std::shared_ptr<const LoadedRows> rows_in(Workplace &place, const PgkmRequest &r
                                           Monitor &monitor)
 {
     const bool lasting = request.resident != nullptr && !are_copied(options);
-    const auto kept = std::static_pointer_cast<const LoadedRows>(place.statistics);
+    const auto kept = std::static_pointer_cast<const LoadedRows>(place.statistics.of(request.points));
     if (lasting && kept != nullptr && (kept->has_moments() || options.tol == 0.0)) {
         place.session.load_own(request.points);
         return kept;
     }
     const auto rows = std::make_shared<const LoadedRows>(request, options, place.session, monitor);
     if (lasting)
-        place.statistics = rows;
+        place.statistics.keep(request.points, rows);
     return rows;
 }
 

@@ -15,21 +15,24 @@ namespace {
 
 class Indices {
   public:
-    Indices(const Model &model, const ClusterSums &sums, int threads, const Monitor &monitor)
-        : n_(model.n), d_(model.d), k_(model.k), sums_(sums), monitor_(monitor), threads_(threads)
+    Indices(const Model &model, const ClusterSums &sums, double rows, int threads, const Monitor &monitor)
+        : n_(static_cast<double>(model.n)), rows_(rows), d_(model.d), k_(model.k), sums_(sums), monitor_(monitor),
+          threads_(threads)
     {
     }
 
     PgkmQuality run()
     {
-        if (k_ < 2 || k_ >= n_)
+        // Weights of less than 1 make fewer rows of many. Indices that do not divide by a number of rows stay.
+        if (k_ < 2 || k_ >= std::max(n_, rows_))
             return no_quality;
         find_means();
         find_spreads();
         PgkmQuality quality = no_quality;
         quality.davies_bouldin = davies_bouldin();
-        quality.calinski_harabasz = calinski_harabasz();
         quality.simplified_silhouette = silhouette_ / mass_;
+        if (k_ < rows_)
+            quality.calinski_harabasz = calinski_harabasz();
         return quality;
     }
 
@@ -88,13 +91,13 @@ class Indices {
         double between = 0.0;
         for (std::size_t j = 0; j < static_cast<std::size_t>(k_); ++j)
             between += mass_of(j) * square_distance(mean(j), all_.data(), d_);
-        return within_ == 0.0 ? 1.0 : between * (mass_ - k_) / (within_ * (k_ - 1));
+        return within_ == 0.0 ? 1.0 : between * (rows_ - k_) / (within_ * (k_ - 1));
     }
 
     const double *mean(std::size_t j) const { return means_.data() + (static_cast<std::size_t>(d_) + 1) * j; }
     double mass_of(std::size_t j) const { return mean(j)[d_]; }
 
-    const std::int64_t n_;
+    const double n_, rows_; // rows, and what they count for
     const std::int32_t d_, k_;
     const ClusterSums &sums_;
     const Monitor &monitor_;
@@ -105,16 +108,11 @@ class Indices {
     double mass_ = 0.0, within_ = 0.0, silhouette_ = 0.0;
 };
 
-} // namespace
-
-PgkmQuality quality_of(const Model &model, const ClusterSums &sums, int threads, const Monitor &monitor)
+// That of a model as a mixture of spheres of one variance, to which rows belong wholly. NaN where every row is a
+// centroid.
+double information_criterion(const Model &model, const std::vector<double> &masses, double n)
 {
-    return Indices(model, sums, threads, monitor).run();
-}
-
-double information_criterion(const Model &model, const std::vector<double> &masses)
-{
-    const double n = std::accumulate(masses.begin(), masses.end(), 0.0), d = model.d;
+    const double d = model.d;
     if (!(model.inertia > 0.0))
         return NAN;
     // Weights of components, their means, the variance: inertia / (n d) is the most likely one.
@@ -124,6 +122,17 @@ double information_criterion(const Model &model, const std::vector<double> &mass
         if (mass > 0.0)
             log_likelihood += mass * std::log(mass / n);
     return parameters * std::log(n) - 2.0 * log_likelihood;
+}
+
+} // namespace
+
+PgkmQuality quality_of(const Model &model, const ClusterSums &sums, const std::vector<double> &masses, int threads,
+                       const Monitor &monitor)
+{
+    const double rows = mass_of_all(masses);
+    PgkmQuality quality = Indices(model, sums, rows, threads, monitor).run();
+    quality.bic = information_criterion(model, masses, rows);
+    return quality;
 }
 
 } // namespace pgkm

@@ -17,12 +17,10 @@ struct ClusterSums {
 };
 
 // Davies-Bouldin and Calinski-Harabasz indices of a model's labels, relative to the means of the
-// labelled rows (as in scikit-learn), and the simplified silhouette relative to its centroids. The
-// figures do not depend on the number of threads. Throws Error(PGKM_CANCELLED).
-PgkmQuality quality_of(const Model &model, const ClusterSums &sums, int threads, const Monitor &monitor);
-
-// The Bayesian information criterion of a model as a mixture of spheres of one variance, to which rows belong wholly;
-// masses are those of its clusters. NaN where every row is a centroid.
-double information_criterion(const Model &model, const std::vector<double> &masses);
+// labelled rows (as in scikit-learn), the simplified silhouette relative to its centroids, and the Bayesian information
+// criterion; not the silhouette. `masses` are those of the clusters. The figures do not depend on the number of
+// threads. Throws Error(PGKM_CANCELLED).
+PgkmQuality quality_of(const Model &model, const ClusterSums &sums, const std::vector<double> &masses, int threads,
+                       const Monitor &monitor);
 
 } // namespace pgkm

@@ -43,8 +43,7 @@ class Sweep {
             [&] { return labelled.totals(); },
             [&](const std::vector<double> &means) { return labelled.spreads(means.data(), model.centroids.data()); }};
         const std::vector<double> masses = labelled.masses(heaviest);
-        model.quality = quality_of(model, sums, place_.threads, monitor_);
-        model.quality.bic = information_criterion(model, masses);
+        model.quality = quality_of(model, sums, masses, place_.threads, monitor_);
         if (sample_.empty())
             return;
         const double square = distance_bound<double>(group, rows_.d(), nullptr, 0, monitor_) / heaviest;
@@ -65,8 +64,7 @@ class Sweep {
         std::vector<double> masses;
         for (std::size_t j = 1; j <= at(model.k); ++j)
             masses.push_back(totals[j * at(model.d + 1) - 1]);
-        model.quality = quality_of(model, sums, place_.threads, monitor_);
-        model.quality.bic = information_criterion(model, masses);
+        model.quality = quality_of(model, sums, masses, place_.threads, monitor_);
     }
 
     // Drawn by the contents of rows and the seed: the first in batch order.

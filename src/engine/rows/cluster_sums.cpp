@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "engine/api.h"
 #include "numeric/contract.hpp"
@@ -95,6 +96,11 @@ void for_rows(const LabelledRows &rows, std::int64_t first, std::int64_t last, B
 }
 
 } // namespace
+
+double mass_of_all(const Sums &masses)
+{
+    return std::accumulate(masses.begin(), masses.end(), 0.0);
+}
 
 double square_distance(const double *a, const double *b, std::int32_t d)
 {

@@ -30,6 +30,9 @@ struct LabelledRows {
     std::vector<double> spreads(const double *means, const double *centroids) const;
 };
 
+// How many rows all rows count for: one of weight w for w.
+double mass_of_all(const std::vector<double> &masses);
+
 double square_distance(const double *a, const double *b, std::int32_t d);
 
 } // namespace pgkm

@@ -20,30 +20,35 @@ constexpr std::int64_t values_per_poll = 1 << 18;
 template <typename T>
 class Filler {
   public:
-    Filler(T *values, const PgkmPoints &points, PgkmInterrupted interrupted)
+    Filler(T *values, const PgkmPoints &points, double *means, PgkmInterrupted interrupted)
         : values_(values), points_(points), interrupted_(interrupted), low_(at(points.d), infinity),
-          high_(at(points.d), -infinity), means_(at(points.d), 0.0)
+          high_(at(points.d), -infinity), means_(means)
     {
     }
 
     // 0, or the number (from 1) of a feature without any value.
     std::int32_t run()
     {
-        if (!take_ranges())
-            return 0;
+        const bool missing = take_ranges();
         for (std::int32_t f = 0; f < points_.d; ++f)
             if (!(low_[at(f)] <= high_[at(f)]))
                 return f + 1;
         take_means();
-        for_each([this](std::int64_t, std::int32_t f, T &value) {
-            if (std::isnan(value))
-                value = static_cast<T>(means_[at(f)]);
-        });
+        if (missing)
+            fill();
         return 0;
     }
 
   private:
     static constexpr double infinity = std::numeric_limits<double>::infinity();
+
+    void fill()
+    {
+        for_each([this](std::int64_t, std::int32_t f, T &value) {
+            if (std::isnan(value))
+                value = static_cast<T>(means_[f]);
+        });
+    }
 
     template <typename Visit>
     void for_each(const Visit &visit)
@@ -86,28 +91,31 @@ class Filler {
             totals[at(f)] += row_feature<T>(points_, problem, row, f);
             masses[at(f)] += row_mass(points_, problem, row);
         });
-        for (std::int32_t f = 0; f < points_.d; ++f) // the values have no mass beside the heaviest row: any will do
-            means_[at(f)] = masses[at(f)] == 0 ? low_[at(f)]
-                                               : mean_of(totals[at(f)], masses[at(f)], scales[at(f)].origin,
-                                                         scales[at(f)].exponent, problem.weight_exponent);
+        for (std::int32_t f = 0; f < points_.d; ++f) { // no mass beside the heaviest row: any value will do
+            const double mean = masses[at(f)] == 0 ? low_[at(f)]
+                                                   : mean_of(totals[at(f)], masses[at(f)], scales[at(f)].origin,
+                                                             scales[at(f)].exponent, problem.weight_exponent);
+            means_[f] = static_cast<T>(mean);
+        }
     }
 
     T *const values_;
     const PgkmPoints &points_;
     const PgkmInterrupted interrupted_;
-    std::vector<double> low_, high_, means_; // d each
+    std::vector<double> low_, high_; // d each
+    double *const means_;            // d
 };
 
 } // namespace
 } // namespace pgkm
 
 PgkmStatus pgkm_fill_missing(void *values, PgkmElement element, int64_t n, int32_t d, const double *weights,
-                             int32_t *feature, PgkmInterrupted interrupted, PgkmError *error)
+                             double *means, int32_t *feature, PgkmInterrupted interrupted, PgkmError *error)
 {
     const PgkmPoints points = {values, element, n, d, weights};
     return pgkm::guarded(error, [&] {
         *feature = element == PGKM_FLOAT32
-                       ? pgkm::Filler<float>(static_cast<float *>(values), points, interrupted).run()
-                       : pgkm::Filler<double>(static_cast<double *>(values), points, interrupted).run();
+                       ? pgkm::Filler<float>(static_cast<float *>(values), points, means, interrupted).run()
+                       : pgkm::Filler<double>(static_cast<double *>(values), points, means, interrupted).run();
     });
 }

@@ -131,7 +131,7 @@ int silhouette_threads(int threads, std::int64_t k)
 Silhouette silhouette_of(const LabelledRows &rows, const std::vector<std::int64_t> &sample, double reach,
                          const std::vector<double> &masses)
 {
-    if (rows.k < 2 || rows.k >= rows.points.n)
+    if (rows.k < 2 || rows.k >= mass_of_all(masses))
         return {NAN, NAN};
     const std::vector<double> found = rows.points.element == PGKM_FLOAT32
                                           ? silhouettes<float>(rows, sample, reach, masses)

@@ -13,7 +13,7 @@ namespace pgkm {
 int silhouette_threads(int threads, std::int64_t k);
 inline constexpr double silhouette_bytes_per_cluster = 200.0;
 
-// Both NaN where the silhouette is not defined: fewer than 2 clusters, or as many as rows.
+// Both NaN where the silhouette is not defined: fewer than 2 clusters, or as many as rows by their weights.
 struct Silhouette {
     double mean;
     double error; // standard error of the mean, 0 where it is that of all rows

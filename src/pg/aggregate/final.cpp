@@ -145,7 +145,7 @@ Datum pgkm_aggregate_final(PG_FUNCTION_ARGS)
         PgkmOrigin origin; /* an aggregate knows neither names nor, as it is immutable, the time */
 
         origin.options = pgkm_kmeans_options_json(&request->kmeans, NULL);
-        return pgkm_model_build(result, &request->kmeans, &origin, tupdesc);
+        return pgkm_model_build(result, &request->kmeans, &origin, NULL, tupdesc);
     };
 
     return finish(fcinfo, &pgkm_kmeans_options_type, pgkm_model_tupdesc, build);
@@ -154,7 +154,7 @@ Datum pgkm_aggregate_final(PG_FUNCTION_ARGS)
 Datum pgkm_gmm_final(PG_FUNCTION_ARGS)
 {
     const auto build = [](const PgkmRequest *request, const PgkmResult *result, TupleDesc tupdesc) {
-        return pgkm_gmm_model_build(result, &request->mixture, tupdesc);
+        return pgkm_gmm_model_build(result, &request->mixture, NULL, tupdesc);
     };
 
     return finish(fcinfo, &pgkm_mixture_options_type, pgkm_gmm_model_tupdesc, build);

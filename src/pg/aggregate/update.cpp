@@ -125,7 +125,7 @@ static bool same_clusters(const PgkmModel *a, const PgkmModel *b)
     return a->k == b->k && a->d == b->d && a->metric == b->metric &&
            same(a->centroids, b->centroids, k * d * sizeof(double)) && same(a->sizes, b->sizes, k * sizeof(int64)) &&
            same(a->within_ss, b->within_ss, k * sizeof(double)) && same(a->center, b->center, d * sizeof(double)) &&
-           same(a->scale, b->scale, d * sizeof(double));
+           same(a->scale, b->scale, d * sizeof(double)) && same(a->fills, b->fills, d * sizeof(double));
 }
 
 /* Equal bytes nearly always. What lies in memory (PL/pgSQL's rows) can change behind an equal pointer. */
@@ -191,7 +191,7 @@ static UpdateState *accumulate(FunctionCallInfo fcinfo, UpdateState *state)
         check_same_model(state, PG_GETARG_DATUM(ARGUMENT_MODEL));
 
     const PgkmModel *const model = &state->model;
-    double *const row = pgkm_read_row(&fcinfo->args[ARGUMENT_FEATURES], model->d, "feature", &element);
+    double *const row = pgkm_read_row(&fcinfo->args[ARGUMENT_FEATURES], model->d, "feature", &element, model->fills);
 
     if (row == NULL)
         return state;

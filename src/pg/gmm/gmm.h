@@ -21,13 +21,16 @@ struct PgkmGmmModel {
     const double *covariances;
     const double *center; /* d, or NULL where (value - center) / scale is the value */
     const double *scale;  /* d, or NULL likewise */
+    const double *fills;  /* d: what stands in the place of NULLs; or NULL */
 };
 
 /* The row type of a function that returns gmm_model, in CurrentMemoryContext. */
 TupleDesc pgkm_gmm_model_tupdesc(FunctionCallInfo fcinfo);
 
-/* The fit's result as a gmm_model datum in CurrentMemoryContext. */
-Datum pgkm_gmm_model_build(const PgkmResult *result, const PgkmMixtureOptions *options, TupleDesc tupdesc);
+/* The fit's result as a gmm_model datum in CurrentMemoryContext. `fills` are d values that stood in the place of NULLs,
+ * or NULL. */
+Datum pgkm_gmm_model_build(const PgkmResult *result, const PgkmMixtureOptions *options, const double *fills,
+                           TupleDesc tupdesc);
 
 /* Unpacks and checks a gmm_model, without the factors, which take long where there are many features. */
 void pgkm_gmm_fields_read(Datum composite, MemoryContext context, PgkmGmmModel *model);

@@ -28,8 +28,9 @@ static const PgkmField fields[] = {{"k", INT4OID},
                                    {"n", INT8OID},
                                    {"seed", INT8OID},
                                    {"center", FLOAT8ARRAYOID},
-                                   {"scale", FLOAT8ARRAYOID}};
-static const PgkmCompositeType model_type = {"gmm_model", fields, lengthof(fields)};
+                                   {"scale", FLOAT8ARRAYOID},
+                                   {"fills", FLOAT8ARRAYOID}};
+static const PgkmCompositeType model_type = {"gmm_model", fields, lengthof(fields), 1};
 
 TupleDesc pgkm_gmm_model_tupdesc(FunctionCallInfo fcinfo)
 {
@@ -52,20 +53,21 @@ static PgkmShape covariances_shape(PgkmCovariance type, int32 k, int32 d)
     return {k};
 }
 
-Datum pgkm_gmm_model_build(const PgkmResult *result, const PgkmMixtureOptions *options, TupleDesc tupdesc)
+Datum pgkm_gmm_model_build(const PgkmResult *result, const PgkmMixtureOptions *options, const double *fills,
+                           TupleDesc tupdesc)
 {
     const int32 k = result->k;
     const int32 d = result->d;
     const bool standardized = result->center != NULL;
 
-    return pgkm_composite_make(tupdesc,
-                               {k, d, pgkm_word_of(&pgkm_covariances, options->covariance_type),
-                                pgkm_array(result->weights, {k}), pgkm_array(result->means, {k, d}),
-                                pgkm_array(result->covariances, covariances_shape(options->covariance_type, k, d)),
-                                result->log_likelihood, pgkm_array(result->trace, {result->n_iter}), result->n_iter,
-                                result->converged != 0, result->aic, result->bic, result->n, (int64)options->seed,
-                                standardized ? pgkm_array(result->center, {d}) : pgkm_array_fill(0, d),
-                                standardized ? pgkm_array(result->scale, {d}) : pgkm_array_fill(1, d)});
+    return pgkm_composite_make(
+        tupdesc,
+        {k, d, pgkm_word_of(&pgkm_covariances, options->covariance_type), pgkm_array(result->weights, {k}),
+         pgkm_array(result->means, {k, d}),
+         pgkm_array(result->covariances, covariances_shape(options->covariance_type, k, d)), result->log_likelihood,
+         pgkm_array(result->trace, {result->n_iter}), result->n_iter, result->converged != 0, result->aic, result->bic,
+         result->n, (int64)options->seed, standardized ? pgkm_array(result->center, {d}) : pgkm_array_fill(0, d),
+         standardized ? pgkm_array(result->scale, {d}) : pgkm_array_fill(1, d), pgkm_array_or_empty(fills, d)});
 }
 
 void pgkm_mixture_check_size(const PgkmRequest *request)
@@ -78,7 +80,7 @@ void pgkm_mixture_check_size(const PgkmRequest *request)
     const double k = (double)(request->stream == NULL ? Min(request->k, n) : request->k);
     const double d = request->points.d;
     const bool square = request->mixture.covariance_type == PGKM_COVARIANCE_FULL;
-    const double values = k * (2 + d + (square ? d * d : d)) + d * d + 2 * d + 100;
+    const double values = k * (2 + d + (square ? d * d : d)) + d * d + 3 * d + 100;
 
     if (values > (double)(MaxAllocSize / sizeof(double)))
         ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
@@ -117,6 +119,7 @@ void pgkm_gmm_fields_read(Datum composite, MemoryContext context, PgkmGmmModel *
     model->covariances = pgkm_model_numbers(&from, "covariances", "hold finite values in the shape of its type",
                                             covariances_shape(mixture->covariance_type, mixture->k, model->d));
     pgkm_model_units(&from, model->d, &model->center, &model->scale);
+    model->fills = pgkm_model_fills(&from, model->d);
 }
 
 void pgkm_gmm_trace_read(Datum composite, MemoryContext context, PgkmGmmTrace *trace)

@@ -45,8 +45,11 @@ static const PgkmResult *fit_rows(TableCall *call, TableRows *rows)
 /* Returns the model; NULL where there are no rows. */
 static Datum end_call(TableCall *call, FunctionCallInfo fcinfo, const PgkmResult *result, TupleDesc tupdesc)
 {
-    return table_call_return(call, fcinfo,
-                             result == NULL ? (Datum)0 : pgkm_gmm_model_build(result, &call->request.mixture, tupdesc));
+    Datum model = (Datum)0;
+
+    if (result != NULL)
+        model = pgkm_gmm_model_build(result, &call->request.mixture, call->fills, tupdesc);
+    return table_call_return(call, fcinfo, model);
 }
 
 /*

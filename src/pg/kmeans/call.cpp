@@ -9,9 +9,7 @@
 
 extern "C" {
 #include "access/xact.h"
-#include "catalog/pg_type.h"
 #include "lib/stringinfo.h"
-#include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/json.h"
 #include "utils/timestamp.h"
@@ -25,6 +23,8 @@ TableCall *kmeans_call_create(const NullableDatum *options)
     call->request.algorithm = PGKM_KMEANS;
     pgkm_options_fields(&pgkm_kmeans_options_type, options, call->context, read);
     call->init_is_free = options[0].isnull;
+    if (!options[PGKM_OPTION_INIT_MODEL].isnull)
+        call->model_features = pgkm_model_features(options[PGKM_OPTION_INIT_MODEL].value);
     /* Standardized rows are others: what is zero then the engine alone sees. */
     call->need_direction = read->metric == PGKM_COSINE && read->standardize == 0;
     return call;
@@ -63,12 +63,9 @@ static char *row_options(const TableCall *call)
 /* Where the model of a call comes from. */
 static PgkmOrigin origin_of(const TableCall *call)
 {
-    Datum *const names = (Datum *)palloc(call->n_features * sizeof(Datum));
     PgkmOrigin origin;
 
-    for (int i = 0; i < call->n_features; ++i)
-        names[i] = CStringGetTextDatum(call->features[i].name);
-    origin.features = PointerGetDatum(construct_array(names, call->n_features, TEXTOID, -1, false, TYPALIGN_INT));
+    origin.features = table_call_feature_names(call);
     origin.relation = call->relation.sql_name;
     origin.options = pgkm_kmeans_options_json(&call->request.kmeans, row_options(call));
     origin.fitted_at = TimestampTzGetDatum(GetCurrentTransactionStartTimestamp());
@@ -103,7 +100,7 @@ Datum kmeans_call_return(TableCall *call, FunctionCallInfo fcinfo, const PgkmRes
     if (result != NULL) {
         const PgkmOrigin origin = origin_of(call);
 
-        model = pgkm_model_build(result, &call->request.kmeans, &origin, tupdesc);
+        model = pgkm_model_build(result, &call->request.kmeans, &origin, call->fills, tupdesc);
     }
     return table_call_return(call, fcinfo, model);
 }

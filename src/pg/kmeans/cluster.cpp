@@ -80,7 +80,7 @@ static const LabelExpression *labels_by_value(const TableCall *call, const PgkmR
     append_features(&features, call, real);
     *labels = {condition.data, features.data,
                find_predict(get_func_namespace(fcinfo->flinfo->fn_oid), tupdesc->tdtypeid, real), tupdesc->tdtypeid,
-               pgkm_model_build(result, &call->request.kmeans, NULL, tupdesc)};
+               pgkm_model_build(result, &call->request.kmeans, NULL, call->fills, tupdesc)};
     return labels;
 }
 

@@ -38,8 +38,10 @@ static const PgkmField fields[] = {{"k", INT4OID},
                                    {"seed", INT8OID},
                                    {"center", FLOAT8ARRAYOID},
                                    {"scale", FLOAT8ARRAYOID},
-                                   {"origin", InvalidOid}};
-static const PgkmCompositeType model_type = {"kmeans_model", fields, lengthof(fields)};
+                                   {"origin", InvalidOid},
+                                   {"fills", FLOAT8ARRAYOID}};
+static const PgkmCompositeType model_type = {"kmeans_model", fields, lengthof(fields), 1};
+#define MODEL_ORIGIN 13
 
 enum OriginField { ORIGIN_FEATURES, ORIGIN_RELATION, ORIGIN_OPTIONS, ORIGIN_TIME, ORIGIN_MEANS, ORIGIN_DEVIATIONS };
 
@@ -53,7 +55,7 @@ TupleDesc pgkm_model_tupdesc(FunctionCallInfo fcinfo)
     const TupleDesc tupdesc = pgkm_result_tupdesc(fcinfo, &model_type);
 
     /* Known from now on: another session may drop the extension during the fit. */
-    const TupleDesc origin = lookup_rowtype_tupdesc(TupleDescAttr(tupdesc, model_type.count - 1)->atttypid, -1);
+    const TupleDesc origin = lookup_rowtype_tupdesc(TupleDescAttr(tupdesc, MODEL_ORIGIN)->atttypid, -1);
 
     ReleaseTupleDesc(origin);
     return tupdesc;
@@ -62,8 +64,8 @@ TupleDesc pgkm_model_tupdesc(FunctionCallInfo fcinfo)
 void pgkm_model_check_size(int64 k, int64 n, int32 d)
 {
     const int64 clusters = Min(k, n);
-    /* Sizes and sums beside the centroids, center and scale, and what headers take. */
-    const int64 values = clusters * ((int64)d + 2) + 2 * (int64)d + 100;
+    /* Sizes and sums beside the centroids, center, scale and fills, and what headers take. */
+    const int64 values = clusters * ((int64)d + 2) + 3 * (int64)d + 100;
 
     if (values > (int64)(MaxAllocSize / sizeof(double)))
         ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
@@ -80,7 +82,7 @@ static PgkmValue array_or_null(const double *values, int32 d)
 /* The field origin of a model of this row type. */
 static Datum build_origin(const PgkmResult *result, const PgkmOrigin *origin, TupleDesc tupdesc)
 {
-    const Oid type = TupleDescAttr(tupdesc, model_type.count - 1)->atttypid;
+    const Oid type = TupleDescAttr(tupdesc, MODEL_ORIGIN)->atttypid;
     const TupleDesc desc = lookup_rowtype_tupdesc(type, -1);
     const bool standardized = result->center != NULL;
 
@@ -96,7 +98,7 @@ static Datum build_origin(const PgkmResult *result, const PgkmOrigin *origin, Tu
 }
 
 Datum pgkm_model_build(const PgkmResult *result, const PgkmOptions *options, const PgkmOrigin *origin,
-                       TupleDesc tupdesc)
+                       const double *fills, TupleDesc tupdesc)
 {
     const int32 k = result->k;
     const int32 d = result->d;
@@ -105,13 +107,13 @@ Datum pgkm_model_build(const PgkmResult *result, const PgkmOptions *options, con
     pgkm_model_check_size(k, k, d); /* a radius may have asked for more clusters than were known before the fit */
 
     /* No field is NULL, so that `model IS NOT NULL` tells whether there is a model. */
-    return pgkm_composite_make(tupdesc, {k, d, pgkm_array(result->centroids, {k, d}), pgkm_array(result->sizes, {k}),
-                                         pgkm_array(result->within_ss, {k}), result->inertia, result->n_iter,
-                                         result->converged != 0, result->n,
-                                         pgkm_word_of(&pgkm_metrics, options->metric), (int64)options->seed,
-                                         standardized ? pgkm_array(result->center, {d}) : pgkm_array_fill(0, d),
-                                         standardized ? pgkm_array(result->scale, {d}) : pgkm_array_fill(1, d),
-                                         origin == NULL ? PgkmValue() : build_origin(result, origin, tupdesc)});
+    return pgkm_composite_make(
+        tupdesc, {k, d, pgkm_array(result->centroids, {k, d}), pgkm_array(result->sizes, {k}),
+                  pgkm_array(result->within_ss, {k}), result->inertia, result->n_iter, result->converged != 0,
+                  result->n, pgkm_word_of(&pgkm_metrics, options->metric), (int64)options->seed,
+                  standardized ? pgkm_array(result->center, {d}) : pgkm_array_fill(0, d),
+                  standardized ? pgkm_array(result->scale, {d}) : pgkm_array_fill(1, d),
+                  origin == NULL ? PgkmValue() : build_origin(result, origin, tupdesc), pgkm_array_or_empty(fills, d)});
 }
 
 /* --- reading --- */
@@ -127,6 +129,7 @@ void pgkm_model_read(Datum composite, MemoryContext context, PgkmModel *model)
     model->sizes = (const int64 *)pgkm_model_array(&from, "size", "hold k values", {model->k});
     model->within_ss = pgkm_model_numbers(&from, "within_ss", "hold k finite values", {model->k});
     pgkm_model_units(&from, model->d, &model->center, &model->scale);
+    model->fills = pgkm_model_fills(&from, model->d);
 }
 
 bool pgkm_model_is_null(Datum composite)
@@ -140,6 +143,16 @@ bool pgkm_model_is_null(Datum composite)
     return isnull;
 }
 
+/* The fields of a model's origin; false where it has none. */
+static bool read_origin(const PgkmModelFields *from, NullableDatum *values)
+{
+    const NullableDatum *const origin = pgkm_model_field(from, "origin");
+
+    if (!origin->isnull)
+        pgkm_read_fields(origin->value, &origin_type, values);
+    return !origin->isnull;
+}
+
 bool pgkm_model_was_standardized(Datum composite)
 {
     PgkmModelFields from;
@@ -147,13 +160,7 @@ bool pgkm_model_was_standardized(Datum composite)
     JsonbValue found;
 
     pgkm_model_open(composite, &model_type, CurrentMemoryContext, &from);
-
-    const NullableDatum *const origin = pgkm_model_field(&from, "origin");
-
-    if (origin->isnull)
-        return false;
-    pgkm_read_fields(origin->value, &origin_type, values);
-    if (values[ORIGIN_OPTIONS].isnull)
+    if (!read_origin(&from, values) || values[ORIGIN_OPTIONS].isnull)
         return false;
 
     JsonbContainer *const options = &DatumGetJsonbP(values[ORIGIN_OPTIONS].value)->root;
@@ -166,6 +173,18 @@ bool pgkm_model_was_standardized(Datum composite)
 [[noreturn]] static void raise_origin(const PgkmModelFields *from)
 {
     pgkm_raise_field(from, "origin", "hold the names of the features, and d finite means and deviations, or nulls");
+}
+
+/* The names of the features: text[], or 0. */
+static Datum names_of(const PgkmModelFields *from, const NullableDatum *origin)
+{
+    ArrayType *const names = origin[ORIGIN_FEATURES].isnull ? NULL : DatumGetArrayTypeP(origin[ORIGIN_FEATURES].value);
+
+    if (names == NULL || ARR_NDIM(names) == 0)
+        return (Datum)0;
+    if (ARR_NDIM(names) != 1 || array_contains_nulls(names))
+        raise_origin(from);
+    return PointerGetDatum(names);
 }
 
 /* d finite numbers; NULL for SQL's NULL. */
@@ -182,25 +201,28 @@ void pgkm_model_rows_read(Datum composite, const PgkmModel *model, PgkmModelRows
 {
     PgkmModelFields from;
     NullableDatum values[PGKM_MOST_FIELDS];
-    bool *nulls;
 
     memset(rows, 0, sizeof *rows);
     pgkm_model_open(composite, &model_type, CurrentMemoryContext, &from);
-
-    const NullableDatum *const origin = pgkm_model_field(&from, "origin");
-
-    if (origin->isnull)
+    if (!read_origin(&from, values))
         return;
-    pgkm_read_fields(origin->value, &origin_type, values);
     rows->means = origin_numbers(&from, &values[ORIGIN_MEANS], model->d);
     rows->deviations = origin_numbers(&from, &values[ORIGIN_DEVIATIONS], model->d);
-    if (values[ORIGIN_FEATURES].isnull)
-        return;
-    deconstruct_array(DatumGetArrayTypeP(values[ORIGIN_FEATURES].value), TEXTOID, -1, false, TYPALIGN_INT, &rows->names,
-                      &nulls, &rows->count);
-    for (int i = 0; i < rows->count; ++i)
-        if (nulls[i])
-            raise_origin(&from);
+
+    const Datum names = names_of(&from, values);
+
+    if (names != (Datum)0)
+        deconstruct_array(DatumGetArrayTypeP(names), TEXTOID, -1, false, TYPALIGN_INT, &rows->names, NULL,
+                          &rows->count);
+}
+
+Datum pgkm_model_features(Datum composite)
+{
+    PgkmModelFields from;
+    NullableDatum values[PGKM_MOST_FIELDS];
+
+    pgkm_model_open(composite, &model_type, CurrentMemoryContext, &from);
+    return read_origin(&from, values) ? names_of(&from, values) : (Datum)0;
 }
 
 /* --- changed --- */

@@ -20,6 +20,7 @@ struct PgkmModel {
     const double *within_ss; /* k */
     const double *center;    /* d, or NULL where (value - center) / scale is the value */
     const double *scale;     /* d, or NULL likewise */
+    const double *fills;     /* d: what stands in the place of NULLs; or NULL */
 };
 
 /* Where a model comes from, as far as it is known; what else its field origin holds is the result's. */
@@ -37,9 +38,10 @@ TupleDesc pgkm_model_tupdesc(FunctionCallInfo fcinfo);
  * the maximum size of a value. Call it before the fit, not after. */
 void pgkm_model_check_size(int64 k, int64 n, int32 d);
 
-/* The fit's result as a kmeans_model datum in CurrentMemoryContext. Without an origin that field is NULL. */
+/* The fit's result as a kmeans_model datum in CurrentMemoryContext. Without an origin that field is NULL. `fills` are d
+ * values that stood in the place of NULLs, or NULL. */
 Datum pgkm_model_build(const PgkmResult *result, const PgkmOptions *options, const PgkmOrigin *origin,
-                       TupleDesc tupdesc);
+                       const double *fills, TupleDesc tupdesc);
 
 /* What kmeans_profile needs of a model's origin; a user may have made it by hand. */
 struct PgkmModelRows {
@@ -51,6 +53,10 @@ struct PgkmModelRows {
 
 /* Reads it. 22023 where it does not fit the model. */
 void pgkm_model_rows_read(Datum composite, const PgkmModel *model, PgkmModelRows *rows);
+
+/* The names of the columns that it is a model of, as text[]; 0 where its origin has none, as of an aggregate. 22023
+ * where the origin has no list of names. */
+Datum pgkm_model_features(Datum composite);
 
 /* Centroid j in the units of the data. 22003 beyond the range of double precision. */
 void pgkm_model_centroid(const PgkmModel *model, int32 j, double *centroid);

@@ -8,6 +8,8 @@
 
 /* Fields of kmeans_options. */
 #define PGKM_KMEANS_OPTIONS 14
+/* The place of init_model among them. */
+#define PGKM_OPTION_INIT_MODEL 12
 
 /* "l2" and "cosine", of PgkmMetric. */
 extern const PgkmWords pgkm_metrics;

@@ -52,13 +52,16 @@ static int compare(const void *a, const void *b)
     return one->position < other->position ? -1 : 1;
 }
 
-/* The row in the model's space. */
+/* The row in the model's space. What it lacks is NaN until now. */
 static void read_row(const PgkmRows *used, int64 i, const PgkmModel *model, double *row)
 {
     const char *const values = used->values + i * used->row_bytes;
 
     for (int32 f = 0; f < model->d; ++f)
         row[f] = used->element == PGKM_FLOAT32 ? ((const float *)values)[f] : ((const double *)values)[f];
+    for (int32 f = 0; model->fills != NULL && f < model->d; ++f)
+        if (std::isnan(row[f]))
+            row[f] = model->fills[f];
     if (!pgkm_transform_row(row, model->d, model->center, model->scale, model->metric, used->element))
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                         errmsg("features are a zero vector, which has no direction for metric cosine"),
@@ -116,6 +119,9 @@ static TableRows *read_rows(TableCall *call, FunctionCallInfo fcinfo, const Pgkm
     call->need_direction = model->metric == PGKM_COSINE && model->center == NULL;
     table_relation_find(&call->relation, table_call_relation(fcinfo), TABLE_LOCATE, true);
     table_call_find_columns(call, fcinfo, NO_WEIGHT, OUTLIER_NULLS);
+    call->keeps_missing = model->fills != NULL;
+    if (call->keeps_missing && PG_ARGISNULL(OUTLIER_NULLS))
+        call->nulls = TABLE_NULLS_MEAN;
     query.need_ctid = true;
 
     TableRows *const rows = table_call_read(call, "kmeans_outliers", &query);
@@ -145,6 +151,7 @@ Datum pgkm_kmeans_outliers(PG_FUNCTION_ARGS)
     if (PG_ARGISNULL(OUTLIER_MODEL))
         ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("model must not be null")));
     pgkm_model_read(PG_GETARG_DATUM(OUTLIER_MODEL), call->context, &model);
+    call->model_features = pgkm_model_features(PG_GETARG_DATUM(OUTLIER_MODEL));
 
     const TableRows *const rows = read_rows(call, fcinfo, &model);
 

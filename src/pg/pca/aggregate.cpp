@@ -123,7 +123,7 @@ Datum pgkm_pca_final(PG_FUNCTION_ARGS)
     pgkm_run_begin(&run, "pca", InvalidOid);
 
     const PgkmResult *result = pgkm_run_job(&request, context, &holder, NULL);
-    const Datum model = pgkm_pca_model_build(result, &request.pca, tupdesc);
+    const Datum model = pgkm_pca_model_build(result, &request.pca, NULL, tupdesc);
 
     pgkm_run_end(&run);
     MemoryContextDelete(context);

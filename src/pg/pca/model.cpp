@@ -22,15 +22,17 @@ static const PgkmField fields[] = {{"n_components", INT4OID},
                                    {"explained_variance_ratio", FLOAT8ARRAYOID},
                                    {"singular_values", FLOAT8ARRAYOID},
                                    {"n", INT8OID},
-                                   {"whiten", BOOLOID}};
-static const PgkmCompositeType model_type = {"pca_model", fields, lengthof(fields)};
+                                   {"whiten", BOOLOID},
+                                   {"fills", FLOAT8ARRAYOID}};
+static const PgkmCompositeType model_type = {"pca_model", fields, lengthof(fields), 1};
 
 TupleDesc pgkm_pca_model_tupdesc(FunctionCallInfo fcinfo)
 {
     return pgkm_result_tupdesc(fcinfo, &model_type);
 }
 
-Datum pgkm_pca_model_build(const PgkmResult *result, const PgkmPcaOptions *options, TupleDesc tupdesc)
+Datum pgkm_pca_model_build(const PgkmResult *result, const PgkmPcaOptions *options, const double *fills,
+                           TupleDesc tupdesc)
 {
     const int32 count = result->k;
     const int32 d = result->d;
@@ -41,7 +43,7 @@ Datum pgkm_pca_model_build(const PgkmResult *result, const PgkmPcaOptions *optio
                   result->scale != NULL ? pgkm_array(result->scale, {d}) : pgkm_array_fill(1, d),
                   pgkm_array(result->components, {count, d}), pgkm_array(result->explained_variance, {count}),
                   pgkm_array(result->explained_variance_ratio, {count}), pgkm_array(result->singular_values, {count}),
-                  result->n, options->whiten != 0});
+                  result->n, options->whiten != 0, pgkm_array_or_empty(fills, d)});
 }
 
 /* What whitening divides by; where there is no variance by next to nothing, as scikit-learn does. */
@@ -83,4 +85,5 @@ void pgkm_pca_model_read(Datum composite, MemoryContext context, PgkmPcaModel *m
         pgkm_model_numbers(&from, "explained_variance_ratio", "hold n_components finite values", {count});
     model->singular_values = pgkm_model_numbers(&from, "singular_values", "hold n_components finite values", {count});
     model->deviation = read_deviation(&from, model);
+    model->fills = pgkm_model_fills(&from, model->d);
 }

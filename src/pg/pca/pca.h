@@ -21,6 +21,7 @@ struct PgkmPcaModel {
     const double *explained_variance_ratio;
     const double *singular_values;
     const double *deviation; /* n_components: what whitening divides by; all 1 without */
+    const double *fills;     /* d: what stands in the place of NULLs; or NULL */
 };
 
 /* The row type of a function that returns pca_model, in CurrentMemoryContext. */
@@ -29,7 +30,9 @@ TupleDesc pgkm_pca_model_tupdesc(FunctionCallInfo fcinfo);
 /* Unpacks and checks a pca_model: 22023 for one whose fields do not fit together. */
 void pgkm_pca_model_read(Datum composite, MemoryContext context, PgkmPcaModel *model);
 
-/* The result of PCA as a pca_model datum in CurrentMemoryContext. */
-Datum pgkm_pca_model_build(const PgkmResult *result, const PgkmPcaOptions *options, TupleDesc tupdesc);
+/* The result of PCA as a pca_model datum in CurrentMemoryContext. `fills` are d values that stood in the place of
+ * NULLs, or NULL. */
+Datum pgkm_pca_model_build(const PgkmResult *result, const PgkmPcaOptions *options, const double *fills,
+                           TupleDesc tupdesc);
 
 #endif

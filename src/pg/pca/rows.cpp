@@ -52,7 +52,7 @@ static Datum checked_array(const double *values, int32 length)
 Datum pgkm_pca_transform(PG_FUNCTION_ARGS)
 {
     const PgkmPcaModel *model = model_argument(fcinfo);
-    double *const row = pgkm_read_row(&fcinfo->args[1], model->d);
+    double *const row = pgkm_read_row(&fcinfo->args[1], model->d, "feature", NULL, model->fills);
 
     if (row == NULL)
         PG_RETURN_NULL();

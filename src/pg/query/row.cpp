@@ -166,17 +166,10 @@ static bool read_value(const TableColumn *column, Datum value, bool isnull, int 
 static void append_incomplete_array(const TableRowShape *shape, Datum array, const TableOrigin *origin, TableRows *rows)
 {
     const TableColumn *const column = &shape->query->features[0];
-    int16 length;
-    bool by_value;
-    char align;
     Datum *values;
     bool *nulls;
-    int d;
+    const int32 d = pgkm_array_elements(array, column->type, &values, &nulls);
     PgkmRowFault fault = {PGKM_ROW_LENGTH, 0, 0, 0};
-
-    get_typlenbyvalalign(column->type, &length, &by_value, &align);
-    deconstruct_array(DatumGetArrayTypeP(array), column->type, length, by_value, align, &values, &nulls, &d);
-
     PgkmRows *const used = used_rows(shape, rows, d);
 
     fault.expected = used->d;

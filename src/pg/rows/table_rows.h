@@ -56,6 +56,7 @@ struct TableRows {
     int64 n_skipped;
     int64 skipped_capacity;
     int32 *widths;        /* values of each column, where arrays stand beside other columns; else NULL */
+    double *fills;        /* of each feature the value in the place of NULLs; NULL where there is none */
     uint64 reserved;      /* bytes of the arrays above, counted against the limit */
     uint64 estimate;      /* bytes that they and `used` will take, for the error; 0: not known */
     dsm_segment *segment; /* holds those arrays, which cannot grow then; or NULL */

@@ -92,6 +92,7 @@ void table_call_find_columns(TableCall *call, FunctionCallInfo fcinfo, int weigh
     const Datum names = required_argument(fcinfo, TABLE_FEATURES, "features");
 
     call->features = table_features_find(&call->relation, DatumGetArrayTypeP(names), &call->n_features);
+    table_call_check_model(call);
     find_weight(call, fcinfo, weight);
     find_row_options(call, fcinfo, nulls);
 }
@@ -115,6 +116,7 @@ TableRows *table_call_read(TableCall *call, const char *function, const TableQue
     pgkm_run_begin(&call->run, function, call->relation.id);
     call->run.scan.way = "loaded";
     call->nodes = call->loaded->nodes;
+    call->fills = call->loaded->rows->fills;
     if (call->nodes != NULL && !how->on_nodes)
         ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
                         errmsg("rows of relation \"%s\" are loaded on other servers", call->relation.name),
@@ -193,8 +195,9 @@ static void fill_missing(const TableCall *call, TableRows *rows)
 
     if (used == NULL || used->n == 0)
         return;
+    rows->fills = (double *)MemoryContextAlloc(rows->context, used->d * sizeof(double));
     if (pgkm_fill_missing(used->values, used->element, used->n, used->d, used->weighted ? used->weights : NULL,
-                          &feature, pgkm_interrupted, &error) != PGKM_OK)
+                          rows->fills, &feature, pgkm_interrupted, &error) != PGKM_OK)
         pgkm_raise(&error);
     if (feature == 0)
         return;
@@ -249,8 +252,9 @@ TableRows *table_call_read_into(TableCall *call, const char *function, const Tab
     TableRows *const rows = read_rows(call, &query, context, &call->run.scan);
 
     table_rows_shrink(rows);
-    if (call->nulls == TABLE_NULLS_MEAN)
+    if (call->nulls == TABLE_NULLS_MEAN && !call->keeps_missing)
         fill_missing(call, rows);
+    call->fills = rows->fills;
     INSTR_TIME_SET_CURRENT(duration);
     INSTR_TIME_SUBTRACT(duration, start);
     if (call->stream == NULL)

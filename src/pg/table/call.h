@@ -34,9 +34,12 @@ struct TableCall {
     TableRelation relation;
     TableColumn *features;
     int n_features;
-    TableColumn *weight; /* NULL: unweighted */
-    TableColumn *filter; /* NULL: all rows */
+    Datum model_features; /* text[]: the names of the features of a model that the call is given; 0: not known */
+    TableColumn *weight;  /* NULL: unweighted */
+    TableColumn *filter;  /* NULL: all rows */
     TableNulls nulls;
+    bool keeps_missing;  /* with nulls => 'mean' values that rows lack stay NaN: the caller has others than means */
+    const double *fills; /* after reading: the means that stand in the place of NULLs; NULL without nulls => 'mean' */
     TableMemory memory;
     bool need_direction; /* as in TableQuery */
     bool takes_nulls;    /* as in TableQuery */
@@ -62,9 +65,15 @@ TableCall *table_call_create(void);
 
 /* Looks up the feature, weight and filter columns of call->relation. The weight's name is argument number `weight`,
  * or NO_WEIGHT; `nulls` is argument number `nulls`, or NO_NULLS, the filter's name the next one, and `memory` the last
- * one if the function has it. 22004 when features is NULL, 22023 for a bad `nulls` or `memory`; else errors as of
- * table_features_find, table_weight_find and table_filter_find. */
+ * one if the function has it. 22004 when features is NULL, 22023 for a bad `nulls` or `memory`, and where
+ * call->model_features are others; else errors as of table_features_find, table_weight_find and table_filter_find. */
 void table_call_find_columns(TableCall *call, FunctionCallInfo fcinfo, int weight, int nulls);
+
+/* The names of the features: text[]. */
+Datum table_call_feature_names(const TableCall *call);
+
+/* 22023 where call->model_features are not the features that the call names, in their order. */
+void table_call_check_model(const TableCall *call);
 
 /* The word for it. */
 const char *table_nulls_name(TableNulls nulls);

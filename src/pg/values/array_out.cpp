@@ -49,6 +49,11 @@ Datum pgkm_array(const int64 *values, const PgkmShape &shape)
     return plain_array(values, INT8OID, shape);
 }
 
+Datum pgkm_array_or_empty(const double *values, int32 length)
+{
+    return values == NULL ? PointerGetDatum(construct_empty_array(FLOAT8OID)) : pgkm_array(values, {length});
+}
+
 Datum pgkm_array_fill(double value, int32 length)
 {
     double *const values = (double *)palloc(length * sizeof(double));

@@ -40,21 +40,35 @@ void pgkm_result_put(ReturnSetInfo *result, PgkmValues values)
     tuplestore_putvalues(result->setResult, result->setDesc, columns.values, columns.nulls);
 }
 
+/* Whether the row type is older than field i. */
+static bool lacks_field(TupleDesc tupdesc, int i)
+{
+    return i >= tupdesc->natts || TupleDescAttr(tupdesc, i)->attisdropped;
+}
+
 Datum pgkm_composite_make(TupleDesc tupdesc, PgkmValues values)
 {
     Columns columns(values);
 
-    Assert((int)values.size() == tupdesc->natts);
+    Assert((int)values.size() >= tupdesc->natts);
+    for (int i = 0; i < tupdesc->natts; ++i)
+        columns.nulls[i] = columns.nulls[i] || lacks_field(tupdesc, i);
     return HeapTupleGetDatum(heap_form_tuple(tupdesc, columns.values, columns.nulls));
 }
 
 void pgkm_check_type(TupleDesc tupdesc, const PgkmCompositeType *type)
 {
-    bool same = tupdesc->natts == type->count;
+    bool same = tupdesc->natts <= type->count;
 
     for (int i = 0; same && i < type->count; ++i) {
-        const Oid found = TupleDescAttr(tupdesc, i)->atttypid;
         const Oid wanted = type->fields[i].type;
+
+        if (lacks_field(tupdesc, i)) {
+            same = i >= type->count - type->later;
+            continue;
+        }
+
+        const Oid found = TupleDescAttr(tupdesc, i)->atttypid;
 
         same = OidIsValid(wanted) ? found == wanted : type_is_rowtype(found);
     }
@@ -86,7 +100,7 @@ void pgkm_read_fields(Datum composite, const PgkmCompositeType *type, NullableDa
     tuple.t_tableOid = InvalidOid;
     tuple.t_data = header;
     heap_deform_tuple(&tuple, tupdesc, values, nulls);
-    ReleaseTupleDesc(tupdesc);
     for (int i = 0; i < type->count; ++i)
-        fields[i] = {values[i], nulls[i]};
+        fields[i] = lacks_field(tupdesc, i) ? NullableDatum{0, true} : NullableDatum{values[i], nulls[i]};
+    ReleaseTupleDesc(tupdesc);
 }

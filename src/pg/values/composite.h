@@ -46,7 +46,8 @@ ReturnSetInfo *pgkm_result_begin(FunctionCallInfo fcinfo);
 /* Adds a row: a value for each column, in their order. */
 void pgkm_result_put(ReturnSetInfo *result, PgkmValues values);
 
-/* A composite datum in CurrentMemoryContext: a value for each field, in their order. */
+/* A composite datum in CurrentMemoryContext: a value for each field, in their order; those that the type lacks are left
+ * out. */
 Datum pgkm_composite_make(TupleDesc tupdesc, PgkmValues values);
 
 struct PgkmWords;
@@ -63,11 +64,14 @@ struct PgkmField {
 };
 
 /* A composite type as the extension made it. Its owner can alter it, and reading a changed
- * one as this one would crash. */
+ * one as this one would crash. The script of an older version lacks fields at the end, which have come later: a library
+ * works over it until ALTER EXTENSION UPDATE, and reads what was stored then. Such a field is NULL there, and is not
+ * written. */
 struct PgkmCompositeType {
     const char *name;
     const PgkmField *fields;
     int count;
+    int later = 0; /* of these fields */
 };
 
 #define PGKM_MOST_FIELDS 32

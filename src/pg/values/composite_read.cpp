@@ -4,8 +4,11 @@
  */
 #include "pg/values/composite_read.h"
 
+#include <cmath>
+
 extern "C" {
 #include "nodes/primnodes.h"
+#include "utils/array.h"
 #include "utils/memutils.h"
 }
 
@@ -105,6 +108,21 @@ void pgkm_model_units(const PgkmModelFields *fields, int32 d, const double **cen
     }
     if (identity)
         *center = *scale = NULL;
+}
+
+const double *pgkm_model_fills(const PgkmModelFields *fields, int32 d)
+{
+    const NullableDatum *const field = pgkm_model_field(fields, "fills");
+
+    if (field->isnull || ARR_NDIM(DatumGetArrayTypeP(field->value)) == 0)
+        return NULL;
+
+    const double *const fills = pgkm_model_numbers(fields, "fills", "hold d finite values, or be empty", {d});
+
+    for (int32 f = 0; f < d; ++f)
+        if (std::fabs(fills[f]) > PGKM_MAX_MAGNITUDE)
+            pgkm_raise_field(fields, "fills", "hold values of magnitude 2^500 at most");
+    return fills;
 }
 
 /* What pgkm_cached_model_of keeps in fn_extra. */

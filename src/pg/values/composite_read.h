@@ -39,6 +39,9 @@ const double *pgkm_model_numbers(const PgkmModelFields *fields, const char *name
 /* The fields center and scale, d values each; both NULL where (value - center) / scale is the value. */
 void pgkm_model_units(const PgkmModelFields *fields, int32 d, const double **center, const double **scale);
 
+/* The field fills: d values, or NULL where it is empty or NULL. */
+const double *pgkm_model_fills(const PgkmModelFields *fields, int32 d);
+
 const void *pgkm_cached_model_of(FunctionCallInfo fcinfo, int number, Size size,
                                  void (*read)(Datum composite, MemoryContext context, void *model));
 

@@ -94,6 +94,7 @@ bool pgkm_open_vector(Datum array, PgkmVector *vector, PgkmRowFault *fault)
         return fail(fault, PGKM_ROW_EMPTY, 0);
     if (!pgkm_is_feature_type(head.elemtype))
         return fail(fault, PGKM_ROW_TYPE, 0);
+    vector->element_type = head.elemtype;
     if (head.elemtype == NUMERICOID && VARATT_IS_SHORT(value))
         base = (const char *)pg_detoast_datum(value);
     if (head.dataoffset != 0) {
@@ -102,7 +103,6 @@ bool pgkm_open_vector(Datum array, PgkmVector *vector, PgkmRowFault *fault)
         if (first_null(bitmap, head.length) != 0)
             return fail_for_nulls(fault, bitmap, head.length);
     }
-    vector->element_type = head.elemtype;
     vector->length = head.length;
     vector->data = base + (head.dataoffset != 0 ? head.dataoffset : (int32)ARR_OVERHEAD_NONULLS(1));
     return true;

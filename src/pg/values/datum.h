@@ -58,7 +58,8 @@ static inline PgkmElement pgkm_element_of(Oid element_type)
 /*
  * Opens an array datum of any feature type. A plain or packed array is read where it lies;
  * one that is compressed, out of line or expanded is detoasted into CurrentMemoryContext.
- * Returns false, with *fault filled, for an array that is no feature vector.
+ * Returns false, with *fault filled, for an array that is no feature vector; for one with NULLs the element type is
+ * set.
  */
 bool pgkm_open_vector(Datum array, PgkmVector *vector, PgkmRowFault *fault);
 
@@ -113,9 +114,13 @@ bool pgkm_read_number(Datum value, Oid type, int32 position, double *out, PgkmRo
 /* Opens a row's features. */
 bool pgkm_open_row(const NullableDatum *features, PgkmVector *vector, const char *noun = "feature");
 
-/* The features as d float64 values, palloc'd; *element becomes the arithmetic of their type. */
-double *pgkm_read_row(const NullableDatum *features, int32 d, const char *noun = "feature",
-                      PgkmElement *element = NULL);
+/* The features as d float64 values, palloc'd; *element becomes the arithmetic of their type. `fills` are d values for
+ * elements that are NULL, or NULL: then such an element is a fault. */
+double *pgkm_read_row(const NullableDatum *features, int32 d, const char *noun = "feature", PgkmElement *element = NULL,
+                      const double *fills = NULL);
+
+/* The elements of an array of this type with their NULLs, palloc'd; returns how many. */
+int32 pgkm_array_elements(Datum array, Oid element_type, Datum **values, bool **nulls);
 
 /* Opens the features in argument `features` of a transition function, and reads the weight in argument
  * `weight_number`: 1 where the call has no such argument. A row of weight NULL or 0 is skipped before its features are
@@ -154,6 +159,9 @@ const double *pgkm_array_numbers(Datum array, const PgkmShape &shape);
  * value. */
 Datum pgkm_array(const double *values, const PgkmShape &shape);
 Datum pgkm_array(const int64 *values, const PgkmShape &shape);
+
+/* A one-dimensional double precision[] of so many values, or an empty one where there are none (NULL). */
+Datum pgkm_array_or_empty(const double *values, int32 length);
 
 /* A one-dimensional double precision[] of equal values. */
 Datum pgkm_array_fill(double value, int32 length);

@@ -5,6 +5,11 @@
 
 #include <cmath>
 
+extern "C" {
+#include "utils/array.h"
+#include "utils/lsyscache.h"
+}
+
 [[noreturn]] static void raise_at(int sqlstate, const char *text, const char *ctid)
 {
     ereport(ERROR,
@@ -55,17 +60,57 @@ bool pgkm_open_row(const NullableDatum *features, PgkmVector *vector, const char
     return false;
 }
 
-double *pgkm_read_row(const NullableDatum *features, int32 d, const char *noun, PgkmElement *element)
+int32 pgkm_array_elements(Datum array, Oid element_type, Datum **values, bool **nulls)
+{
+    int16 length;
+    bool by_value;
+    char align;
+    int count;
+
+    get_typlenbyvalalign(element_type, &length, &by_value, &align);
+    deconstruct_array(DatumGetArrayTypeP(array), element_type, length, by_value, align, values, nulls, &count);
+    return count;
+}
+
+/* An array some of whose elements are NULL. */
+static bool read_incomplete(Datum array, Oid element_type, int32 d, const double *fills, double *row,
+                            PgkmRowFault *fault)
+{
+    Datum *values;
+    bool *nulls;
+
+    fault->kind = PGKM_ROW_LENGTH;
+    fault->expected = d;
+    fault->found = pgkm_array_elements(array, element_type, &values, &nulls);
+
+    bool usable = fault->found == d;
+
+    for (int32 f = 0; usable && f < d; ++f)
+        if (nulls[f])
+            row[f] = fills[f];
+        else
+            usable = pgkm_read_number(values[f], element_type, f + 1, &row[f], fault);
+    pfree(values);
+    pfree(nulls);
+    return usable;
+}
+
+double *pgkm_read_row(const NullableDatum *features, int32 d, const char *noun, PgkmElement *element,
+                      const double *fills)
 {
     PgkmVector vector;
-    PgkmRowFault fault;
+    PgkmRowFault fault = {PGKM_ROW_NULL, 0, 0, 0};
+    const bool opened = !features->isnull && pgkm_open_vector(features->value, &vector, &fault);
 
-    if (!pgkm_open_row(features, &vector, noun))
+    if (!opened && fault.kind == PGKM_ROW_NULL)
         return NULL;
+    if (!opened && (fault.kind != PGKM_ROW_NULL_ELEMENT || fills == NULL))
+        pgkm_raise_row_fault(&fault, NULL, noun);
 
     double *const row = (double *)palloc(d * sizeof(double));
 
-    if (!pgkm_copy_row(&vector, PGKM_FLOAT64, d, row, &fault))
+    if (!(opened ? pgkm_copy_row(&vector, PGKM_FLOAT64, d, row, &fault)
+                 : read_incomplete(features->value, vector.element_type, d, fills, row, &fault)))
         pgkm_raise_row_fault(&fault, NULL, noun);
     if (element != NULL)
         *element = pgkm_element_of(vector.element_type);
