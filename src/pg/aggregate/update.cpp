@@ -199,6 +199,7 @@ static Moved add_up(const ClusterUpdate *cluster, int32 d, int64 rows, const dou
     exact_sums_init(&within, CurrentMemoryContext, 1);
     exact_sums_add_times(&squares, &cluster->squares, 0, 1);
     for (int32 f = 0; f < d; ++f) {
+        CHECK_FOR_INTERRUPTS();
         exact_sums_clear(&point);
         exact_sums_clear(&sum);
         exact_sums_add(&point, 0, centroid[f]);
@@ -224,6 +225,7 @@ static void move_mean(const ClusterUpdate *cluster, int32 d, int64 rows, double 
 
     memcpy(centroid, moved.mean, d * sizeof(double));
     *within_ss = moved.within;
+    pfree(moved.mean);
 }
 
 /*
@@ -252,6 +254,7 @@ static void move_direction(const ClusterUpdate *cluster, int32 d, int64 rows, do
     length = std::sqrt(length);
     for (int32 f = 0; f < d && length > 0; ++f) /* opposite rows have no direction: the old one stays */
         centroid[f] = sum[f] / length;
+    pfree(sum);
 
     const double excess = moved.within - had * (moved.squares / 2 + had / 4) / all;
 
@@ -281,7 +284,6 @@ Datum pgkm_update_final(PG_FUNCTION_ARGS)
         const ClusterUpdate *const cluster = &state->clusters[j];
         const auto move = updated.metric == PGKM_COSINE ? move_direction : move_mean;
 
-        CHECK_FOR_INTERRUPTS();
         if (cluster->count == 0)
             continue;
         if (pg_add_s64_overflow(Max(sizes[j], (int64)0), cluster->count, &sizes[j]))
