@@ -34,6 +34,11 @@ SELECT scale < 1 AS small, kind, edge_round((m).weights) AS weights, abs((m).log
 FROM (SELECT scale, kind, gmm(ARRAY[i * scale, i % 7 * scale], 2, gmm_options(kind, reg_covar => 0)) AS m
     FROM generate_series(1, 1000) AS i, unnest(ARRAY[1e-150, 3e147]) AS scale, unnest(ARRAY['full', 'tied', 'diag', 'spherical']) AS kind GROUP BY scale, kind) AS t ORDER BY kind, scale;
 
+-- Components far apart for their width: each has a variance of 0.25.
+SELECT kind, count(*), every(abs(v * 4 - 1) < 1e-9) AS right
+FROM (SELECT kind, gmm(ARRAY[i % 2 * ratio + i / 2 % 2], 2, gmm_options(kind, reg_covar => 0)) AS m
+    FROM generate_series(1, 400) AS i, unnest('{1e2,1e3,1e4,1e6,1e7,1e8,1e9}'::float8[]) AS ratio, unnest(ARRAY['full', 'tied', 'diag', 'spherical']) AS kind GROUP BY kind, ratio) AS t, unnest((m).covariances) AS v GROUP BY kind ORDER BY kind;
+
 -- Memory: what a type does not need is not asked for.
 SET pg_kmeans.memory_limit = '64MB';
 SET pg_kmeans.cpu_threads = 2;

@@ -46,6 +46,49 @@ SELECT array_agg((u).n ORDER BY id) FROM (SELECT id, kmeans_update(m, ARRAY[x, y
 -- clusters without mass take the place of what comes; features of no extent
 SELECT (u).centroids, (u).size, (u).within_ss FROM (SELECT kmeans_update(ROW(1, 2, '{{0,0}}', '{0}', '{0}', 0, 1, true, 0, 'l2', 0, NULL, NULL, NULL, NULL)::kmeans_model, v) AS u FROM (VALUES ('{1,3}'::float8[]), ('{3,3}')) AS t(v)) AS s;
 SELECT (u).centroids, (u).size, (u).within_ss FROM (SELECT kmeans_update(ROW(1, 1, '{{1e9}}', '{1}', '{0}', 0, 1, true, 1, 'l2', 0, NULL, NULL, NULL, NULL)::kmeans_model, v) AS u FROM (VALUES ('{1e9}'::float8[]), ('{1000000003}')) AS t(v)) AS s;
+-- a model at the origin, rows far beyond a narrow model, many rows beside two, rows that cancel
+SELECT name, (u).centroids, (u).size, (u).within_ss, (u).inertia
+FROM (SELECT i, name, (SELECT kmeans_update(m, ARRAY[x]) FROM (SELECT kmeans(ARRAY[o], 1) AS m FROM unnest(old) AS o) AS s, unnest(new) AS x GROUP BY m) AS u
+    FROM (VALUES (1, 'origin', '{0}'::float8[], '{0.3}'::float8[]), (2, 'outside', '{0.5}', '{3000}'), (3, 'many', '{1e6,1000001}', array_fill(1e6::float8, ARRAY[4295])), (4, 'cancel', '{0}', '{1e30,1e-10,-1e30}')) AS v (i, name, old, new)) AS s ORDER BY i;
+-- a place without mass far from its rows, and directions next to each other
+SELECT (u).centroids, (u).size, (u).within_ss FROM (SELECT kmeans_update(ROW(1, 1, '{{0}}', '{0}', '{0}', 0, 1, true, 0, 'l2', 0, NULL, NULL, NULL, NULL)::kmeans_model, v) AS u FROM (VALUES ('{1e16}'::float8[]), ('{10000000000000002}')) AS t (v)) AS s;
+SELECT (u).centroids, (u).size, (u).within_ss FROM (SELECT kmeans_update(ROW(1, 2, '{{1,0}}', '{1}', '{0}', 0, 1, true, 1, 'cosine', 0, NULL, NULL, NULL, NULL)::kmeans_model, v) AS u FROM (VALUES ('{1,1e-10}'::float8[]), ('{3,-3e-10}')) AS t (v)) AS s;
+-- over 40 decades beside exact numbers, each result rounded once: values are whole numbers times powers of two, half of the rows cancel
+CREATE TABLE update_powers AS WITH RECURSIVE p(e, up, down) AS (SELECT 0, 1::numeric, 1::numeric UNION ALL SELECT e + 1, up * 2, down * 0.5 FROM p WHERE e < 120) SELECT e, up AS value FROM p UNION SELECT -e, down FROM p;
+CREATE TABLE update_values AS SELECT g, part, i, f, whole * 2::float8 ^ e AS value, whole::numeric * p.value AS exact
+FROM (SELECT g, part, i, f, sign * (hashint8extended(key, 1) % 9007199254740992) AS whole, (abs(hashint8extended(key, 2) % 134) - 120)::int AS e
+    FROM generate_series(1, 30) AS g, (VALUES ('centroid', 3, 0), ('within', 3, 1), ('row', 61, 2)) AS parts(part, n, p), generate_series(1, n) AS i, generate_series(1, 2) AS f,
+        LATERAL (SELECT CASE WHEN part = 'row' AND g % 2 = 0 THEN i % 2 * 2 - 1 ELSE 1 END AS sign, (g * 10 + p) * 1000 + f + 2 * CASE WHEN part = 'row' AND g % 2 = 0 THEN (i + 1) / 2 ELSE i END AS key) AS k) AS v JOIN update_powers AS p USING (e);
+CREATE TABLE update_clusters AS SELECT c.g, c.i - 1 AS j, array_agg(c.value ORDER BY f) AS centroid, array_agg(c.exact ORDER BY f) AS exact, (g * c.i % 4)::bigint AS size, min(abs(w.value)) AS within, min(abs(w.exact)) AS exact_within
+FROM update_values AS c JOIN update_values AS w USING (g, i, f) WHERE c.part = 'centroid' AND w.part = 'within' GROUP BY g, c.i;
+CREATE TABLE update_scales AS SELECT g, ROW(3, 2, array_agg(centroid ORDER BY j), array_agg(size ORDER BY j), array_agg(within ORDER BY j), 0, 1, true, sum(size)::bigint, 'l2', 0, NULL, NULL, NULL, NULL)::kmeans_model AS m FROM update_clusters GROUP BY g;
+CREATE TABLE update_wide AS SELECT g, i, array_agg(value ORDER BY f) AS v, array_agg(exact ORDER BY f) AS exact FROM update_values WHERE part = 'row' GROUP BY g, i;
+CREATE TABLE update_made AS SELECT g, kmeans_update(m, v) AS m FROM update_scales JOIN update_wide USING (g) GROUP BY g;
+WITH sums AS (
+    SELECT c.g, c.j, c.size, c.size + count(i) AS n, coalesce(sum(x), 0) AS x, coalesce(sum(y), 0) AS y, c.exact_within + coalesce(sum(x * x + y * y), 0) AS squares
+    FROM update_clusters AS c JOIN update_scales AS s USING (g) LEFT JOIN update_wide AS r ON r.g = c.g AND kmeans_predict(m, v) = j, LATERAL (SELECT r.exact[1] - c.exact[1] AS x, r.exact[2] - c.exact[2] AS y) AS apart GROUP BY c.g, c.j, c.size, c.exact_within
+)
+SELECT count(*), count(*) FILTER (WHERE n > size) AS with_rows, every(CASE WHEN n = size THEN (m).centroids[j + 1:j + 1] = ARRAY[centroid] AND (m).within_ss[j + 1] = within
+    ELSE (m).centroids[j + 1:j + 1] = ARRAY[[((n * exact[1] + x) / n)::float8, ((n * exact[2] + y) / n)::float8]] AND (m).within_ss[j + 1] = ((squares * n - x * x - y * y) / n)::float8 END) AS same
+FROM sums JOIN update_clusters USING (g, j, size) JOIN update_made USING (g);
+-- whatever the order of rows, and the plan
+SELECT every(m = (SELECT kmeans_update(s.m, v) FROM (SELECT v, s.m FROM update_wide AS w JOIN update_scales AS s USING (g) WHERE g = u.g ORDER BY md5(i::text)) AS s)) AND every(m = (SELECT kmeans_update(s.m, v) FROM (SELECT v, s.m FROM update_wide AS w JOIN update_scales AS s USING (g) WHERE g = u.g ORDER BY abs(v[1])) AS s)) AS same FROM update_made AS u;
+SET parallel_setup_cost = 0;
+SET parallel_tuple_cost = 0;
+SET min_parallel_table_scan_size = 0;
+ALTER TABLE update_wide SET (parallel_workers = 2);
+CREATE FUNCTION pg_temp.gathers(query text) RETURNS bool LANGUAGE plpgsql AS $$
+DECLARE
+    plan json;
+BEGIN
+    EXECUTE 'EXPLAIN (FORMAT json) ' || query INTO plan;
+    RETURN plan::text ~ '"Gather';
+END $$;
+SELECT pg_temp.gathers('SELECT g, kmeans_update(m, v) AS m FROM update_scales JOIN update_wide USING (g) GROUP BY g');
+SELECT count(*), every(p.m = u.m) AS same FROM (SELECT g, kmeans_update(m, v) AS m FROM update_scales JOIN update_wide USING (g) GROUP BY g) AS p JOIN update_made AS u USING (g);
+RESET parallel_setup_cost;
+RESET parallel_tuple_cost;
+RESET min_parallel_table_scan_size;
 -- opposite directions have no mean
 SELECT (u).centroids, (u).size, (u).within_ss FROM (SELECT kmeans_update(ROW(1, 2, '{{1,0}}', '{1}', '{0}', 0, 1, true, 1, 'cosine', 0, NULL, NULL, NULL, NULL)::kmeans_model, '{-3,0}'::float8[]) AS u) AS s;
 -- what is refused
@@ -54,10 +97,10 @@ SELECT pg_temp.outcome(query) FROM unnest(ARRAY[
     'SELECT kmeans_update(m, ''{1,NULL}''::real[]) FROM update_models WHERE units AND distance = ''l2''',
     'SELECT kmeans_update(m, ''{0,0}''::real[]) FROM update_models WHERE NOT units AND distance = ''cosine''',
     'SELECT kmeans_update(m, ''{1,2}''::real[]) FROM update_models',
-    'SELECT kmeans_update(m, ''{1e60,2}''::float8[]) FROM update_models WHERE units AND distance = ''l2''',
+    'SELECT kmeans_update(ROW(1, 1, ''{{1}}'', ''{1}'', ''{0}'', 0, 1, true, 1, ''l2'', 0, ''{0}'', ''{1e-20}'', NULL, NULL)::kmeans_model, ''{1e140}''::float8[])',
     'SELECT kmeans_update(ROW(1, 1, ''{{1}}'', ''{9223372036854775807}'', ''{0}'', 0, 1, true, 1, ''l2'', 0, NULL, NULL, NULL, NULL)::kmeans_model, ''{2}''::float8[])',
     'SELECT kmeans_update(ROW(1, 1, ''{{1}}'', ''{1}'', ''{0}'', 0, 1, true, 9223372036854775807, ''l2'', 0, NULL, NULL, NULL, NULL)::kmeans_model, ''{2}''::float8[])',
     'SELECT kmeans_update(ROW(1, 2, ''{{1,0,2}}'', ''{1}'', ''{0}'', 0, 1, true, 1, ''cosine'', 0, NULL, NULL, NULL, NULL)::kmeans_model, ''{-3,0}''::float8[])',
     'SELECT kmeans_update(m, ''{1,1}''::float8[]) FROM (SELECT kmeans(f, 1, kmeans_options(metric => ''cosine''), 100.0) AS m FROM (VALUES (''{1,0.1}''::float8[]), (''{0.1,1}'')) AS v (f)) AS a GROUP BY m']) AS query;
 DROP VIEW update_plain;
-DROP TABLE update_rows, update_models, updated, update_tenants;
+DROP TABLE update_rows, update_models, updated, update_tenants, update_powers, update_values, update_clusters, update_scales, update_wide, update_made;

@@ -236,8 +236,8 @@ typedef struct PgkmMixtureSums {
     double *first;         /* k x d: sums of r (x - mean) */
     double *second;        /* full: k lower triangles, d (d + 1) / 2 each, of sums of r (x - mean) (x - mean)';
                             * diag: k x d sums of r (x - mean)^2; spherical: k x d values, of which those of a
-                            * component add up to the sum of r |x - mean|^2; tied: untouched, since their sum
-                            * over the components follows from moments() */
+                            * component add up to the sum of r |x - mean|^2; tied: untouched; their sum over the
+                            * components follows from moments(), unless these lie far apart */
     int32_t *labels;       /* n_rows, or NULL: the component of the largest r, the lowest on a tie */
 } PgkmMixtureSums;
 

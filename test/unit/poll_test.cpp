@@ -7,7 +7,10 @@
 #include <gtest/gtest.h>
 
 #include "../support/watched_job.hpp"
+#include "cpu/cpu_backend.hpp"
+#include "engine/backends/moments.hpp"
 #include "engine/job/monitor.hpp"
+#include "engine/job/workplace.hpp"
 
 namespace {
 
@@ -65,6 +68,33 @@ TEST(Poll, Mixtures)
     expect_looks_of_mixture(PGKM_COVARIANCE_TIED, {40, 1000, 3});
     expect_looks_of_mixture(PGKM_COVARIANCE_DIAG, {40, 50'000, 1});
     expect_looks_of_mixture(PGKM_COVARIANCE_SPHERICAL, {40, 50'000, 1});
+}
+
+// A block of as many rows as there may be.
+TEST(Poll, MixturesOfManyFeatures)
+{
+    expect_looks_of_mixture(PGKM_COVARIANCE_FULL, {384, 1536, 1});
+    expect_looks_of_mixture(PGKM_COVARIANCE_TIED, {384, 1536, 1});
+}
+
+// Without the eigenvectors or factors that are made of them.
+TEST(Poll, SumsOfManyFeatures)
+{
+    for (const JobShape &shape : {JobShape{384, 1536, 0}, {40, 3000, 0}})
+        for (const bool weighted : {false, true}) {
+            const std::vector<float> rows = noise(shape);
+            const std::vector<double> weights(static_cast<std::size_t>(shape.n), 1.5);
+            PgkmRequest request = request_for(PGKM_PCA, rows, shape);
+            if (weighted)
+                request.points.weights = weights.data();
+            expect_looks(std::to_string(shape.d) + (weighted ? " weighted" : ""), [&](Watch &watch) {
+                pgkm::Workplace place({pgkm::cpu_backend(), -1, 0}, pgkm::open_options(request, 1, watch.host()));
+                std::vector<PgkmProblem> all(1);
+                all[0].n_rows = shape.n;
+                place.session.load_own(request.points);
+                pgkm::moments_of(place.session, request.points, all)[0].centre([&] { watch.poll(); });
+            });
+        }
 }
 
 TEST(Poll, Components)

@@ -126,10 +126,14 @@ std::vector<double> figures_of(PgkmRequest request, Source *source)
     return said;
 }
 
+// apart: how far clusters lie from one another.
 template <typename T>
-void expect_same_sums(bool weighted, std::int64_t n)
+void expect_same_sums(bool weighted, std::int64_t n, T apart = 0)
 {
-    const auto rows = make_rows<T>(n, 4, weighted, normal);
+    auto rows = make_rows<T>(n, 4, weighted, normal);
+    T *const values = reinterpret_cast<T *>(rows.values.data());
+    for (std::int64_t i = 0; i < 4 * n; ++i)
+        values[i] += static_cast<T>(i / 4 % 3) * apart;
     const auto expect_same = [&](const PgkmRequest &request) {
         const std::vector<double> one = figures_of(request, nullptr);
         for (const std::vector<std::int64_t> &sizes :
@@ -160,6 +164,7 @@ TEST(Stream, SumsForMixturesAndComponents)
     expect_same_sums<double>(true, 3001);
     expect_same_sums<float>(false, 383);
     expect_same_sums<float>(true, 30000);
+    expect_same_sums<double>(true, 5000, 1e7);
 }
 
 // A job that waits for a chunk heeds a cancel.

@@ -36,6 +36,9 @@ inline constexpr std::int64_t triangle(std::int64_t a)
     return a * (a + 1) / 2;
 }
 
+// Features from a multiple of this on have whole tiles.
+inline constexpr std::int32_t feature_panel = 12;
+
 struct ProductKernels {
     // block[f, r] = x[r, f] - shift[f] for `rows` rows of d values, row-major; zeros in the padding.
     template <typename T>

@@ -37,6 +37,9 @@ struct Layout {
     std::int64_t values;
 };
 
+// Of two factors each, with W or of features: some milliseconds' work.
+constexpr std::int64_t products_between_polls = 1 << 26;
+
 template <typename T>
 class EmStep {
   public:
@@ -61,7 +64,13 @@ class EmStep {
     void add_to(OrderedSums &sums, std::int64_t first)
     {
         sums.add(
-            first, first + n_, [&](std::int64_t tasks, const auto &body) { pool_.run(tasks, body); },
+            first, first + n_,
+            [&](std::int64_t tasks, const auto &body) {
+                pool_.run(tasks, [&](std::int64_t task, int worker) {
+                    context_.poll();
+                    body(task, worker);
+                });
+            },
             [&](const ReductionTask &task, double *r, int worker) {
                 for (std::int64_t i = task.first; i < task.last; i += block_rows)
                     block(i - first, static_cast<int>(std::min<std::int64_t>(block_rows, task.last - i)), r, worker);
@@ -162,12 +171,31 @@ class EmStep {
                 weights_ == nullptr ? 1.0 : weights_[first + i];
     }
 
+    // A multiple of `unit` things of which each takes so many products.
+    static std::int64_t run_of(std::int64_t products, std::int64_t unit)
+    {
+        return std::max<std::int64_t>(products_between_polls / products / unit, 1) * unit;
+    }
+
+    // Calls body(first, count) for all of `whole` things, `run` at a time.
+    template <typename Body>
+    void for_runs(std::int64_t whole, std::int64_t run, Body &&body) const
+    {
+        body(std::int64_t{0}, std::min(run, whole));
+        for (std::int64_t first = run; first < whole; first += run) {
+            context_.poll();
+            body(first, std::min(run, whole - first));
+        }
+    }
+
     void find_shares(std::int64_t first, int rows, int stride, const double *x, double *centred, double *weighted,
                      const double *weights, double *shares, double *r)
     {
         if (type() == PGKM_COVARIANCE_TIED) {
             kernels_.centre(x, stride, d_, origin_.data(), centred);
-            kernels_.transform(centred, stride, d_, packed_.data(), weighted);
+            for_runs(stride, row_run_, [&](std::int64_t at, std::int64_t count) {
+                kernels_.transform(centred + at, static_cast<int>(count), stride, d_, packed_.data(), weighted + at);
+            });
         }
         for (std::int64_t j = 0; j < mixture_.k; ++j) {
             double *const squares = shares + j * stride;
@@ -175,7 +203,10 @@ class EmStep {
             switch (type()) {
             case PGKM_COVARIANCE_FULL:
                 kernels_.centre(x, stride, d_, mean(j), centred);
-                kernels_.transformed_squares(centred, stride, d_, packed_.data() + j * packed_size(d_), squares);
+                for_runs(stride, row_run_, [&](std::int64_t at, std::int64_t count) {
+                    kernels_.transformed_squares(centred + at, static_cast<int>(count), stride, d_,
+                                                 packed_.data() + j * packed_size(d_), squares + at);
+                });
                 break;
             case PGKM_COVARIANCE_TIED:
                 kernels_.scaled_squares(weighted, stride, d_, factors_.data() + j * d_, ones_.data(), squares);
@@ -209,7 +240,10 @@ class EmStep {
         kernels_.centre(x, stride, d_, mean(j), centred);
         *layout_.mass(r, j) += kernels_.weigh(centred, stride, d_, share, weighted);
         products_.add_rows(weighted, stride, d_, layout_.first(r, j));
-        products_.add_products(weighted, centred, stride, 0, d_, layout_.second(r, j));
+        for_runs(d_, feature_run_, [&](std::int64_t at, std::int64_t count) {
+            products_.add_products(weighted, centred, stride, static_cast<std::int32_t>(at),
+                                   static_cast<std::int32_t>(at + count), layout_.second(r, j));
+        });
     }
 
     Context &context_;
@@ -227,6 +261,8 @@ class EmStep {
     const std::vector<double> zeros_; // d: rows are turned as they are
     const std::int64_t features_;
     const std::int64_t rows_; // of a block, at most
+    const std::int64_t row_run_ = run_of(triangle(d_), transformed_rows);
+    const std::int64_t feature_run_ = run_of(std::int64_t{d_} * block_rows, feature_panel);
     const std::size_t own_size_;
     Buffer<double> own_;            // per worker: blocks of features, one of shares, one of weights
     Buffer<double> packed_;         // full: k matrices, tied: one

@@ -56,18 +56,18 @@ HWY_INLINE void multiply(const double *packed, std::int64_t columns, const doubl
 
 // Calls body(r, tile width constant) for tiles of three vectors of rows, then of one.
 template <typename Body>
-HWY_INLINE void for_tiles(int stride, Body &&body)
+HWY_INLINE void for_tiles(int rows, Body &&body)
 {
     int r = 0;
-    for (; r + 3 * lanes <= stride; r += 3 * lanes)
+    for (; r + 3 * lanes <= rows; r += 3 * lanes)
         body(r, std::integral_constant<int, 3>());
-    for (; r < stride; r += lanes)
+    for (; r < rows; r += lanes)
         body(r, std::integral_constant<int, 1>());
 }
 
-void transform(const double *block, int stride, std::int32_t d, const double *packed, double *out)
+void transform(const double *block, int rows, int stride, std::int32_t d, const double *packed, double *out)
 {
-    for_tiles(stride, [&](int r, auto width) {
+    for_tiles(rows, [&](int r, auto width) {
         constexpr int vectors = decltype(width)::value;
         for (std::int32_t c = 0; c < d; c += 4) {
             Tile<vectors> tile;
@@ -81,9 +81,10 @@ void transform(const double *block, int stride, std::int32_t d, const double *pa
     });
 }
 
-void transformed_squares(const double *block, int stride, std::int32_t d, const double *packed, double *squares)
+void transformed_squares(const double *block, int rows, int stride, std::int32_t d, const double *packed,
+                         double *squares)
 {
-    for_tiles(stride, [&](int r, auto width) {
+    for_tiles(rows, [&](int r, auto width) {
         constexpr int vectors = decltype(width)::value;
         Vector square[vectors];
 #pragma GCC unroll 4

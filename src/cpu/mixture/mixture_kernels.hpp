@@ -20,6 +20,9 @@ inline constexpr std::int64_t packed_size(std::int64_t d)
     return packed_columns(d) * packed_columns(d);
 }
 
+// Three of the widest vectors.
+inline constexpr int transformed_rows = 24;
+
 // What normalise() finds beside the responsibilities.
 struct BlockDensity {
     double log_likelihood; // sum over the rows, each times its weight
@@ -29,10 +32,12 @@ struct BlockDensity {
 struct MixtureKernels {
     // out[f, r] = block[f, r] - mean[f]
     void (*centre)(const double *block, int stride, std::int32_t d, const double *mean, double *out);
-    // out[c, r] = (W block)[c, r] for a packed W; room for packed_columns(d) features in both
-    void (*transform)(const double *block, int stride, std::int32_t d, const double *packed, double *out);
+    // The next two take the first `rows` rows of a block, a multiple of row_padding; runs of transformed_rows go
+    // fastest. out[c, r] = (W block)[c, r] for a packed W; room for packed_columns(d) features in both
+    void (*transform)(const double *block, int rows, int stride, std::int32_t d, const double *packed, double *out);
     // squares[r] = |W block[., r]|^2 for a packed W
-    void (*transformed_squares)(const double *block, int stride, std::int32_t d, const double *packed, double *squares);
+    void (*transformed_squares)(const double *block, int rows, int stride, std::int32_t d, const double *packed,
+                                double *squares);
     // squares[r] = sum over f of ((block[f, r] - mean[f]) factor[f])^2
     void (*scaled_squares)(const double *block, int stride, std::int32_t d, const double *mean, const double *factor,
                            double *squares);

@@ -84,7 +84,13 @@ void add_rows(Context &context, ThreadPool &pool, const T *x, std::int64_t n, st
     const BlockSums<T> block(context.instruction_set, d, shift);
     auto memory = Buffer<double>::zeros(context.budget, own * pool.size());
     sums.add(
-        first, first + n, [&](std::int64_t tasks, const auto &body) { pool.run(tasks, body); },
+        first, first + n,
+        [&](std::int64_t tasks, const auto &body) {
+            pool.run(tasks, [&](std::int64_t task, int worker) {
+                context.poll();
+                body(task, worker);
+            });
+        },
         [&](const ReductionTask &task, double *into, int worker) {
             const std::int32_t begin = part_begin(task.part, plan.parts, d);
             const std::int32_t end = part_begin(task.part + 1, plan.parts, d);

@@ -71,7 +71,7 @@ std::vector<CrossMoments> moments_of(Session &session, const PgkmPoints &points,
                          !shift.empty() ? shift
                          : all_here     ? shift_of(points, problem)
                                         : session.summarise(problems, true)[0].mean,
-                         std::vector<double>(at(points.d)), std::vector<double>(at(triangle_size(points.d)))});
+                         std::vector<double>(at(points.d)), LargeArray<double>(at(triangle_size(points.d)))});
         views.push_back({found.back().mean.data(), found.back().sums.data(), found.back().cross.data(), 0.0});
     }
     session.run(&PgkmBackend::moments, problems, views.data());

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/backends/session.hpp"
+#include "numeric/large_array.hpp"
 
 namespace pgkm {
 
@@ -23,10 +24,10 @@ inline std::int64_t second_size(PgkmCovariance type, std::int64_t k, std::int64_
 // Of the n rows of one problem.
 struct CrossMoments {
     std::int64_t n;
-    double mass;               // the sum of their weights, n without
-    std::vector<double> mean;  // d: at first of some rows, by centre() of all
-    std::vector<double> sums;  // d: of weighted deviations from that mean
-    std::vector<double> cross; // triangle_size(d): sums of weighted products of deviations
+    double mass;              // the sum of their weights, n without
+    std::vector<double> mean; // d: at first of some rows, by centre() of all
+    std::vector<double> sums; // d: of weighted deviations from that mean
+    LargeArray<double> cross; // triangle_size(d): sums of weighted products of deviations
 
     // One pass takes deviations from a mean of some rows; this goes over to the mean of all. Asks poll(),
     // which may throw.

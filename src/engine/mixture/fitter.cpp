@@ -107,6 +107,46 @@ std::vector<PgkmMixtureSums> MixtureFitter::em_step(const std::vector<std::size_
     return views;
 }
 
+void MixtureFitter::step(std::vector<Start> &starts, std::vector<std::size_t> groups,
+                         const std::function<PgkmMixture(std::size_t)> &mixture)
+{
+    while (!groups.empty()) {
+        const std::vector<PgkmMixtureSums> views =
+            em_step(groups, mixture, [&](std::size_t g) { return starts[g].sums[0].view; });
+        std::vector<char> made(groups.size());
+        for_each(groups.size(), [&](std::size_t i) {
+            Start &start = starts[groups[i]];
+            start.sums[0].view.log_likelihood = views[i].log_likelihood;
+            weigh(start);
+            made[i] = maximise(start.model.parameters, start.sums[0], totals_[groups[i]], options_.reg_covar, poll_);
+        });
+        std::vector<std::size_t> again;
+        for (std::size_t i = 0; i < groups.size(); ++i)
+            if (!made[i])
+                again.push_back(groups[i]);
+        for (const std::size_t g : again)
+            sum_components(starts[g]);
+        groups = std::move(again);
+    }
+}
+
+// Tied, of components far apart: from now on their sums are taken one by one, as those of full are.
+void MixtureFitter::sum_components(Start &start)
+{
+    PgkmRequest full = request_;
+    full.mixture.covariance_type = PGKM_COVARIANCE_FULL;
+    const std::uint64_t need = estimate_of(mixtures, full), limit = request_.settings.memory_limit;
+    if (limit != 0 && need > limit)
+        throw Error(PGKM_LIMIT, "components of a tied covariance that lie far apart need an estimated " +
+                                    std::to_string(need / 1024) + " kB, more than is left of pg_kmeans.memory_limit (" +
+                                    std::to_string(limit / 1024) + " kB)");
+    const MixtureParameters &parameters = start.model.parameters;
+    start.sums.clear();
+    start.sums.emplace_back(PGKM_COVARIANCE_FULL, parameters.k, parameters.d);
+    if (!start.factors.factors.empty()) // else these sums are those of first clusters
+        start.factors.make_full(parameters.d, poll_);
+}
+
 std::vector<MixtureModel> MixtureFitter::run_once(std::int32_t restart)
 {
     monitor_.begin_restart(restart);
@@ -158,18 +198,13 @@ void MixtureFitter::begin_with_clusters(std::vector<Start> &starts, std::int32_t
         parameters.weights.resize(at(found[g].k));
         starts[g].sums.emplace_back(parameters.type, parameters.k, parameters.d);
     }
-    const auto labelled = [&](std::size_t g) {
+    step(starts, all_, [&](std::size_t g) {
         PgkmMixture mixture = {};
         mixture.k = found[g].k;
-        mixture.covariance_type = options_.covariance_type;
+        mixture.covariance_type = starts[g].sums[0].type;
         mixture.means = found[g].centroids.data();
         mixture.labels = !is_spread(request_) ? found[g].labels.data() : nullptr;
         return mixture;
-    };
-    em_step(all_, labelled, [&](std::size_t g) { return starts[g].sums[0].view; });
-    for_each(starts.size(), [&](std::size_t g) {
-        weigh(starts[g]);
-        maximise(starts[g].model.parameters, starts[g].sums[0], totals_[g], options_.reg_covar, poll_);
     });
 }
 
@@ -193,6 +228,8 @@ void MixtureFitter::begin(Start &start)
                         : factorise(parameters, poll_);
     if (start.sums.empty())
         start.sums.emplace_back(parameters.type, parameters.k, parameters.d);
+    if (start.sums[0].type != start.factors.type)
+        start.factors.make_full(parameters.d, poll_);
 }
 
 void MixtureFitter::iterate(std::vector<Start> &starts)
@@ -200,27 +237,22 @@ void MixtureFitter::iterate(std::vector<Start> &starts)
     std::vector<std::size_t> open = all_;
     for (std::int32_t iteration = 1; iteration <= options_.max_iter && !open.empty(); ++iteration) {
         poll_();
-        const std::vector<PgkmMixtureSums> views = em_step(
-            open, [&](std::size_t g) { return starts[g].factors.view(starts[g].model.parameters); },
-            [&](std::size_t g) { return starts[g].sums[0].view; });
         const double before = starts[open[0]].mean_log_likelihood;
-        for_each(open.size(), [&](std::size_t i) {
-            starts[open[i]].sums[0].view.log_likelihood = views[i].log_likelihood;
-            iterate_once(open[i], starts[open[i]]);
-        });
+        step(starts, open, [&](std::size_t g) { return starts[g].factors.view(starts[g].model.parameters); });
+        for_each(open.size(), [&](std::size_t i) { finish_iteration(starts[open[i]]); });
         monitor_.count_iteration(iteration, starts[open[0]].mean_log_likelihood - before);
         std::erase_if(open, [&](std::size_t g) { return starts[g].model.converged; });
     }
 }
 
-// What follows a group's E step.
-void MixtureFitter::iterate_once(std::size_t group, Start &start)
+// What follows a group's M step.
+void MixtureFitter::finish_iteration(Start &start)
 {
     MixtureModel &model = start.model;
-    weigh(start);
     model.trace.push_back(checked(start.sums[0].view.log_likelihood));
-    maximise(model.parameters, start.sums[0], totals_[group], options_.reg_covar, poll_);
     start.factors = factorise(model.parameters, poll_);
+    if (start.sums[0].type != start.factors.type)
+        start.factors.make_full(model.parameters.d, poll_);
     const double mean = model.trace.back() / model.mass;
     model.converged = std::fabs(mean - start.mean_log_likelihood) < options_.tol;
     start.mean_log_likelihood = mean;

@@ -52,11 +52,15 @@ class MixtureFitter {
     std::vector<PgkmMixtureSums> em_step(const std::vector<std::size_t> &groups,
                                          const std::function<PgkmMixture(std::size_t)> &mixture,
                                          const std::function<PgkmMixtureSums(std::size_t)> &sums);
+    // An E step of mixture(g) and the M step, for some groups.
+    void step(std::vector<Start> &starts, std::vector<std::size_t> groups,
+              const std::function<PgkmMixture(std::size_t)> &mixture);
+    void sum_components(Start &start);
     std::vector<MixtureModel> run_once(std::int32_t restart);
     void begin(Start &start);
     void begin_with_clusters(std::vector<Start> &starts, std::int32_t restart);
     void iterate(std::vector<Start> &starts);
-    void iterate_once(std::size_t group, Start &start);
+    void finish_iteration(Start &start);
     void label(std::vector<Start> &starts);
     void weigh(Start &start) const;
 

@@ -16,6 +16,9 @@ namespace {
 
 constexpr double epsilon = std::numeric_limits<double>::epsilon();
 
+// A total variance may be so many times what is left of it within the components: 20 bits of 53 are lost then.
+constexpr double most_between = 0x1p20;
+
 const cpu::VectorKernels &kernels()
 {
     static const cpu::VectorKernels &best = cpu::vector_kernels(cpu::best_instruction_set());
@@ -148,6 +151,7 @@ void matrix_factors(const MixtureParameters &parameters, const double *values, b
 MixtureFactors factors_of(const MixtureParameters &parameters, const double *values, bool precisions, const Poll &poll)
 {
     MixtureFactors out;
+    out.type = parameters.type;
     for (const double weight : parameters.weights)
         out.log_weights.push_back(std::log(weight));
     if (parameters.type == PGKM_COVARIANCE_FULL || parameters.type == PGKM_COVARIANCE_TIED)
@@ -198,14 +202,13 @@ void covariance_of(const MixtureParameters &parameters, const double *second, do
 // The total covariance less what lies between the components, whose means are still the old ones. The
 // new ones are taken without the mass that keeps divisions from 0: a component that has lost its rows
 // may lie so far from them that even so little mass outweighs their covariance.
-void tied_covariance(MixtureParameters &parameters, const MixtureSums &sums, double all, const TotalCovariance &total,
-                     double reg_covar, const Poll &poll)
+void add_total_less_between(const MixtureParameters &parameters, const MixtureSums &sums, double all,
+                            const TotalCovariance &total, double *covariance, const Poll &poll)
 {
     const std::int64_t d = parameters.d;
-    parameters.covariances.resize(total.matrix.size());
     for (std::int64_t a = 0; a < d; ++a) {
         poll();
-        std::copy_n(total.matrix.begin() + a * d, d, parameters.covariances.begin() + a * d);
+        kernels().add(covariance + a * d, 1.0, total.matrix.data() + a * d, d);
     }
     std::vector<double> apart(at(d));
     for (std::int64_t j = 0; j < parameters.k; ++j) {
@@ -216,28 +219,80 @@ void tied_covariance(MixtureParameters &parameters, const MixtureSums &sums, dou
             apart[at(f)] = sums.first[at(j * d + f)] / mass + (parameters.means[at(j * d + f)] - total.mean[at(f)]);
         for (std::int64_t a = 0; a < d; ++a) {
             poll();
-            kernels().add(parameters.covariances.data() + a * d, -mass / all * apart[at(a)], apart.data(), d);
+            kernels().add(covariance + a * d, -mass / all * apart[at(a)], apart.data(), d);
         }
     }
-    for (std::int64_t a = 0; a < d; ++a)
-        parameters.covariances[at(a * d + a)] += reg_covar;
+}
+
+// Each component's squares about its own new mean.
+void add_within(const MixtureSums &sums, std::int64_t k, std::int64_t d, double all, double *covariance,
+                const Poll &poll)
+{
+    const double *second = sums.second.data();
+    for (std::int64_t j = 0; j < k; ++j) {
+        const double *const first = sums.first.data() + j * d;
+        const double mass = sums.masses[at(j)];
+        for (std::int64_t a = 0; a < d; ++a) {
+            poll();
+            const double drift = mass == 0.0 ? 0.0 : first[a] / mass;
+            for (std::int64_t b = 0; b <= a; ++b)
+                covariance[a * d + b] += (*second++ - drift * first[b]) / all;
+        }
+    }
+    for (std::int64_t a = 0; a < d; ++a) {
+        poll();
+        for (std::int64_t b = 0; b < a; ++b)
+            covariance[b * d + a] = covariance[a * d + b];
+    }
+}
+
+// False where too few digits are left.
+bool tied_covariance(const MixtureParameters &parameters, const MixtureSums &sums, double all,
+                     const TotalCovariance &total, double reg_covar, LargeArray<double> &covariance, const Poll &poll)
+{
+    const std::int64_t d = parameters.d;
+    covariance.resize(at(d * d));
+    for (std::int64_t a = 0; a < d; ++a) {
+        poll();
+        std::fill_n(covariance.begin() + a * d, d, 0.0);
+    }
+    if (sums.type == PGKM_COVARIANCE_FULL)
+        add_within(sums, parameters.k, d, all, covariance.data(), poll);
+    else
+        add_total_less_between(parameters, sums, all, total, covariance.data(), poll);
+    bool sound = true;
+    for (std::int64_t i = 0; i < d * d; i += d + 1) {
+        covariance[at(i)] += reg_covar;
+        sound =
+            sound && (sums.type == PGKM_COVARIANCE_FULL || !(total.matrix[at(i)] > most_between * covariance[at(i)]));
+    }
+    return sound;
 }
 
 } // namespace
 
 PgkmMixture MixtureFactors::view(const MixtureParameters &parameters) const
 {
-    return {parameters.k,
-            parameters.type,
-            log_weights.data(),
-            parameters.means.data(),
-            factors.data(),
-            log_determinants.data(),
+    return {parameters.k, type, log_weights.data(), parameters.means.data(), factors.data(), log_determinants.data(),
             nullptr};
 }
 
+void MixtureFactors::make_full(std::int32_t d, const Poll &poll)
+{
+    const std::vector<double> one = std::move(factors);
+    const std::size_t k = log_weights.size();
+    factors.clear();
+    factors.reserve(k * one.size());
+    for (std::size_t i = 0; i < k * at(d); ++i) {
+        poll();
+        const auto row = one.begin() + static_cast<std::ptrdiff_t>(i % at(d)) * d;
+        factors.insert(factors.end(), row, row + d);
+    }
+    type = PGKM_COVARIANCE_FULL;
+}
+
 MixtureSums::MixtureSums(PgkmCovariance type, std::int64_t k, std::int32_t d)
-    : masses(at(k)), first(at(k * d)),
+    : type(type), masses(at(k)), first(at(k * d)),
       second(at(second_size(type, k, d))), view{0.0, masses.data(), first.data(), second.data(), nullptr}
 {
 }
@@ -247,7 +302,7 @@ double MixtureSums::mass() const
     return std::accumulate(masses.begin(), masses.end(), 0.0);
 }
 
-void maximise(MixtureParameters &parameters, const MixtureSums &sums, const TotalCovariance &total, double reg_covar,
+bool maximise(MixtureParameters &parameters, const MixtureSums &sums, const TotalCovariance &total, double reg_covar,
               const Poll &poll)
 {
     const std::int64_t k = parameters.k, d = parameters.d;
@@ -259,10 +314,14 @@ void maximise(MixtureParameters &parameters, const MixtureSums &sums, const Tota
     double all = 0.0;
     for (double &mass : masses)
         all += mass += 10.0 * epsilon * sums.mean_weight;
-    if (parameters.type == PGKM_COVARIANCE_TIED)
-        tied_covariance(parameters, sums, all, total, reg_covar, poll);
-    else
+    if (parameters.type == PGKM_COVARIANCE_TIED) {
+        LargeArray<double> covariance;
+        if (!tied_covariance(parameters, sums, all, total, reg_covar, covariance, poll))
+            return false;
+        parameters.covariances = std::move(covariance);
+    } else {
         parameters.covariances.resize(at(covariance_size * k));
+    }
     for (std::int64_t j = 0; j < k; ++j) {
         parameters.weights[at(j)] = masses[at(j)] / all;
         for (std::int64_t f = 0; f < d; ++f)
@@ -274,6 +333,7 @@ void maximise(MixtureParameters &parameters, const MixtureSums &sums, const Tota
     }
     require_finite(parameters.means.data(), k * d, poll);
     require_finite(parameters.covariances.data(), static_cast<std::int64_t>(parameters.covariances.size()), poll);
+    return true;
 }
 
 MixtureFactors factorise(const MixtureParameters &parameters, const Poll &poll)

@@ -22,8 +22,11 @@ struct MixtureParameters {
 
 // PgkmMixture with the memory it stands in.
 struct MixtureFactors {
+    PgkmCovariance type = PGKM_COVARIANCE_FULL;
     std::vector<double> log_weights, factors, log_determinants; // shapes as in PgkmMixture
     PgkmMixture view(const MixtureParameters &parameters) const;
+    // Tied: the same densities as a full mixture.
+    void make_full(std::int32_t d, const Poll &poll);
 };
 
 // The sums of an E step with the memory they stand in.
@@ -31,6 +34,7 @@ struct MixtureSums {
     MixtureSums(PgkmCovariance type, std::int64_t k, std::int32_t d);
     double mass() const; // of all components
 
+    PgkmCovariance type;
     std::vector<double> masses, first; // shapes as in PgkmMixtureSums
     LargeArray<double> second;
     double mean_weight = 1.0; // of a row
@@ -43,10 +47,13 @@ struct TotalCovariance {
     std::vector<double> mean, matrix; // d, d x d
 };
 
-// M step: replaces the parameters, about whose means the sums were taken. `total` is read for
-// tied alone. A component without mass keeps its mean and gets the covariance reg_covar; its
-// weight is next to 0. Throws Error(PGKM_INVALID) when a value leaves the range of float64.
-void maximise(MixtureParameters &parameters, const MixtureSums &sums, const TotalCovariance &total, double reg_covar,
+// M step: replaces the parameters, about whose means the sums were taken. A component without mass keeps its mean and
+// gets the covariance reg_covar; its weight is next to 0. Throws Error(PGKM_INVALID) when a value leaves the range of
+// float64.
+//
+// Tied: from sums of that type and `total`, which nothing else reads, or from sums of type full. False, and nothing is
+// replaced, where the components lie so far apart that only the latter keep the covariance's digits.
+bool maximise(MixtureParameters &parameters, const MixtureSums &sums, const TotalCovariance &total, double reg_covar,
               const Poll &poll);
 
 // Cholesky factors, inverted. Throws Error(PGKM_INVALID) naming the component whose covariance is

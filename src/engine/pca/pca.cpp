@@ -46,10 +46,12 @@ std::vector<double> matrix_of(const CrossMoments &moments, const std::vector<dou
 {
     const auto d = static_cast<std::int64_t>(moments.mean.size());
     const double freedom = freedom_of(moments), divisor = freedom > 0.0 ? freedom : 1.0;
-    std::vector<double> matrix(at(d * d));
+    std::vector<double> matrix;
+    matrix.reserve(at(d * d));
     const double *cross = moments.cross.data();
     for (std::int64_t a = 0; a < d; ++a) {
         monitor.poll();
+        matrix.resize(at((a + 1) * d));
         for (std::int64_t b = 0; b <= a; ++b) {
             double value = *cross++ / divisor;
             if (!scale.empty())
@@ -142,7 +144,7 @@ void Components::finish(Monitor &monitor)
     if (options_.standardize != 0)
         scale_ = scales_of(moments_);
     std::vector<double> matrix = matrix_of(moments_, scale_, monitor);
-    std::vector<double>().swap(moments_.cross);
+    LargeArray<double>().swap(moments_.cross);
     monitor.enter(PGKM_ITERATING);
     // By value: the thread that asks may be left behind.
     const auto wanted = [option = options_.n_components, most = std::min<std::int64_t>(moments_.n, d)](
@@ -152,6 +154,7 @@ void Components::finish(Monitor &monitor)
     ratio_ = ratios_of(eigen.values);
     ratio_.resize(eigen.vectors.size() / at(d));
     for (std::size_t j = 0; j < ratio_.size(); ++j) {
+        monitor.poll();
         fix_sign(eigen.vectors.data() + j * at(d), d);
         variance_.push_back(variance_of(eigen.values[j]));
         singular_values_.push_back(std::sqrt(variance_.back()) * std::sqrt(freedom_of(moments_)));

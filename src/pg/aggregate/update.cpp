@@ -2,14 +2,15 @@
  * update.cpp - the aggregate kmeans_update(model, features): adds rows to a model.
  *
  * Each row goes to the nearest centroid of the model as it was. At the end each centroid becomes the mean of all that
- * it stands for: the rows that it had (its size) and those that came (Sculley 2010, one batch). Sums are integers, of
- * quanta that the model decides, so that the order of rows does not count.
+ * it stands for: the rows that it had (its size) and those that came (Sculley 2010, one batch). Sums are exact, and are
+ * rounded when the model is made. So the order of rows does not count, and rows and model may be of any magnitude.
  */
 #include "pg/compat.h"
 
 #include <cmath>
 
 #include "pg/aggregate/aggregate.h"
+#include "pg/aggregate/exact_sums.h"
 #include "pg/aggregate/flat_state.h"
 #include "pg/kmeans/model.h"
 #include "pg/values/datum.h"
@@ -24,11 +25,12 @@ PG_FUNCTION_INFO_V1(pgkm_update_final);
 
 enum UpdateArgument { ARGUMENT_STATE, ARGUMENT_MODEL, ARGUMENT_FEATURES };
 
-/* A quantum is so many bits below the extent of the model; so many are left for the number of rows, and for rows that
- * lie farther out. */
-#define BITS_BELOW 62
-/* Of squares where the model has no extent, below the square of its magnitude. */
-#define BITS_BELOW_SQUARE 104
+/* Of the rows that came to a cluster. */
+struct ClusterUpdate {
+    int64 count;
+    ExactSums rows;    /* d */
+    ExactSums squares; /* one: of all features */
+};
 
 /* Lives in the aggregate's memory context, like everything it points to. */
 struct UpdateState {
@@ -37,50 +39,8 @@ struct UpdateState {
     struct varlena *raw; /* the model as the first row brought it, and the same in plain form */
     struct varlena *flat;
     int64 n;
-    int *exponents;      /* d: a quantum of a feature is 2^exponent */
-    int square_exponent; /* likewise of squared distances */
-    int64 *counts;       /* k */
-    int128 *sums;        /* k x d */
-    int128 *squares;     /* k: distances to the centroids, squared */
+    ClusterUpdate *clusters; /* k */
 };
-
-/* The exponent of the power of two above a value; `otherwise` for 0. */
-static int exponent_above(double value, int otherwise)
-{
-    return value > 0 ? std::ilogb(value) + 1 : otherwise;
-}
-
-/* Quanta follow from the extent of the centroids and of the clusters around them. */
-static void set_quanta(UpdateState *state)
-{
-    const PgkmModel *const model = &state->model;
-    double spread = 0;
-    double extent = 0;
-    double magnitude = 0;
-
-    for (int32 j = 0; j < model->k; ++j)
-        if (model->sizes[j] > 0)
-            spread = Max(spread, model->within_ss[j] / (double)model->sizes[j]);
-    for (int32 f = 0; f < model->d; ++f) {
-        double least = model->centroids[f];
-        double most = least;
-
-        for (int32 j = 1; j < model->k; ++j) {
-            least = Min(least, model->centroids[(Size)j * model->d + f]);
-            most = Max(most, model->centroids[(Size)j * model->d + f]);
-        }
-
-        const double largest = Max(std::fabs(least), std::fabs(most)) + std::sqrt(spread);
-
-        state->exponents[f] = exponent_above(largest, 0) - BITS_BELOW;
-        extent += (most - least) * (most - least);
-        magnitude += largest * largest;
-    }
-    if (extent + spread > 0 && std::isfinite(extent + spread))
-        state->square_exponent = exponent_above(extent + spread, 0) - BITS_BELOW;
-    else
-        state->square_exponent = exponent_above(magnitude, BITS_BELOW_SQUARE) - BITS_BELOW_SQUARE;
-}
 
 static Size size_as_it_came(const struct varlena *value)
 {
@@ -100,15 +60,12 @@ static UpdateState *begin_state(FunctionCallInfo fcinfo)
     memcpy(state->raw, value, size_as_it_came(value));
     pgkm_model_read(PointerGetDatum(state->flat), context, &state->model);
 
-    const Size k = state->model.k;
-    const Size d = state->model.d;
-
-    state->exponents = (int *)palloc(d * sizeof(int));
-    state->counts = (int64 *)palloc0(k * sizeof(int64));
-    state->sums = (int128 *)MemoryContextAllocHuge(context, k * d * sizeof(int128));
-    memset(state->sums, 0, k * d * sizeof(int128));
-    state->squares = (int128 *)palloc0(k * sizeof(int128));
-    set_quanta(state);
+    state->clusters = (ClusterUpdate *)MemoryContextAllocHuge(context, (Size)state->model.k * sizeof(ClusterUpdate));
+    for (int32 j = 0; j < state->model.k; ++j) {
+        state->clusters[j].count = 0;
+        exact_sums_init(&state->clusters[j].rows, context, state->model.d);
+        exact_sums_init(&state->clusters[j].squares, context, 1);
+    }
     MemoryContextSwitchTo(caller);
     return state;
 }
@@ -151,30 +108,29 @@ static void check_same_model(const UpdateState *state, Datum model)
                 (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("model must be the same for all rows of a group")));
 }
 
-/* Adds a value in quanta. */
-static void add_quanta(int128 *sum, double value, int exponent)
+static void raise_too_far(void)
 {
-    const double quanta = std::rint(std::ldexp(value, -exponent));
-
-    if (!(std::fabs(quanta) < 0x1p126) || __builtin_add_overflow(*sum, (int128)quanta, sum))
-        ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
-                        errmsg("features are out of range: they lie too far from the model")));
+    ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+                    errmsg("features are out of range: they lie too far from the model")));
 }
 
-static void add_row(UpdateState *state, double *row)
+static void add_row(UpdateState *state, const double *row)
 {
     const PgkmModel *const model = &state->model;
     int32 label;
     double square;
 
     pgkm_nearest(row, model->centroids, model->k, model->d, &label, &square);
+    if (!std::isfinite(square)) /* so all features are finite, too */
+        raise_too_far();
 
-    int128 *const sums = state->sums + (Size)label * model->d;
+    ClusterUpdate *const cluster = &state->clusters[label];
 
-    for (int32 f = 0; f < model->d; ++f)
-        add_quanta(&sums[f], row[f], state->exponents[f]);
-    add_quanta(&state->squares[label], square, state->square_exponent);
-    ++state->counts[label];
+    for (int32 f = 0; f < model->d; ++f) {
+        exact_sums_add(&cluster->rows, f, row[f]);
+        exact_sums_add_square(&cluster->squares, 0, row[f]);
+    }
+    ++cluster->count;
     ++state->n;
 }
 
@@ -211,7 +167,7 @@ static UpdateState *accumulate(FunctionCallInfo fcinfo, UpdateState *state)
  *   unless model is that of the state: ERROR 22023
  *   if features is NULL or all NULLs: return state
  *   j := the nearest cluster of features, brought to the units of the model
- *   state.count[j] += 1;  state.sum[j] += features;  state.square[j] += D
+ *   state.count[j] += 1;  state.rows[j] += features;  state.squares[j] += features . features
  *   return state
  */
 Datum pgkm_update_accum(PG_FUNCTION_ARGS)
@@ -221,55 +177,88 @@ Datum pgkm_update_accum(PG_FUNCTION_ARGS)
     return pgkm_accumulate(fcinfo, state, state == NULL ? 0 : state->n, accumulate);
 }
 
-/* What is added to a coordinate of a centroid: how far the mean of all its rows, old and new, lies from it. */
-static double shift_of(const UpdateState *state, int32 j, int32 f, double centroid, int64 rows)
+/* A cluster with its new rows, N in all: its old centroid c stood for some, m came. */
+struct Moved {
+    double *mean;   /* d: of all rows */
+    double squares; /* Q, of the distances of the new rows to c */
+    double within;  /* W + Q - N |mean - c|^2, where W is the old sum of squares: the new one, not below 0 */
+};
+
+/*
+ * From the exact sums X of the new rows and P of their squares: S = X - m c, mean = (S + N c) / N,
+ * Q = P - c . X - c . S. All of it is exact until a result is rounded, so nothing cancels.
+ */
+static Moved add_up(const ClusterUpdate *cluster, int32 d, int64 rows, const double *centroid, double within_ss)
 {
-    const int exponent = state->exponents[f];
-    const int128 at_centroid = (int128)std::rint(std::ldexp(centroid, -exponent)) * state->counts[j];
-    const int128 sum = state->sums[(Size)j * state->model.d + f];
+    Moved moved = {(double *)palloc(d * sizeof(double)), 0, 0};
+    ExactSums point, sum, squares, within;
 
-    return std::ldexp((double)(sum - at_centroid), exponent) / (double)rows;
-}
-
-/* The new centroid and, by the parallel axis theorem, the sum of squares about it. */
-static void move_mean(const UpdateState *state, int32 j, int64 rows, double *centroid, double *within_ss)
-{
-    double square = 0;
-
-    for (int32 f = 0; f < state->model.d; ++f) {
-        const double shift = shift_of(state, j, f, centroid[f], rows);
-
-        centroid[f] += shift;
-        square += shift * shift;
+    exact_sums_init(&point, CurrentMemoryContext, 1);
+    exact_sums_init(&sum, CurrentMemoryContext, 1);
+    exact_sums_init(&squares, CurrentMemoryContext, 1);
+    exact_sums_init(&within, CurrentMemoryContext, 1);
+    exact_sums_add_times(&squares, &cluster->squares, 0, 1);
+    for (int32 f = 0; f < d; ++f) {
+        CHECK_FOR_INTERRUPTS();
+        exact_sums_clear(&point);
+        exact_sums_clear(&sum);
+        exact_sums_add(&point, 0, centroid[f]);
+        exact_sums_add_times(&sum, &cluster->rows, f, 1);
+        exact_sums_add_times(&sum, &point, 0, -cluster->count);
+        exact_sums_add_multiple(&squares, &cluster->rows, f, -centroid[f]);
+        exact_sums_add_multiple(&squares, &sum, 0, -centroid[f]);
+        exact_sums_subtract_square(&within, &sum, 0);
+        exact_sums_add_times(&sum, &point, 0, rows);
+        moved.mean[f] = exact_sums_quotient(&sum, 0, rows);
     }
-    *within_ss += std::ldexp((double)state->squares[j], state->square_exponent) - (double)rows * square;
-    *within_ss = Max(*within_ss, 0.0);
+    moved.squares = exact_sums_quotient(&squares, 0, 1);
+    exact_sums_add(&squares, 0, within_ss);
+    exact_sums_add_times(&within, &squares, 0, rows);
+    moved.within = exact_sums_quotient(&within, 0, rows);
+    return moved;
 }
 
-/* The direction of the sum of all rows, which are unit vectors. Those that a cluster had sum up to its centroid times
- * size - within_ss / 2. */
-static void move_direction(const UpdateState *state, int32 j, int64 rows, double *centroid, double *within_ss)
+/* The mean and the sum of squares about it, each rounded once. */
+static void move_mean(const ClusterUpdate *cluster, int32 d, int64 rows, double *centroid, double *within_ss)
 {
-    const int32 d = state->model.d;
-    const double size = (double)(rows - state->counts[j]);
+    const Moved moved = add_up(cluster, d, rows, centroid, *within_ss);
 
-    if (*within_ss > 2 * size * (1 + 1e-9))
+    memcpy(centroid, moved.mean, d * sizeof(double));
+    *within_ss = moved.within;
+    pfree(moved.mean);
+}
+
+/*
+ * The direction of the sum of all rows, which are unit vectors. Those that a cluster had sum up to c (size - W / 2). So
+ * the sum of all is N c + V, V = S - (W / 2) c; its length is L. The sum of squares about its direction is 2 (N - L),
+ * here 2 (N^2 - L^2) / (N + L), of which no digits cancel: N^2 - L^2 = N (W + Q) - |V|^2 as c . S = -Q / 2, and |V|^2 =
+ * |S|^2 + W (Q / 2 + W / 4).
+ */
+static void move_direction(const ClusterUpdate *cluster, int32 d, int64 rows, double *centroid, double *within_ss)
+{
+    const double all = (double)rows;
+    const double had = *within_ss;
+
+    if (had > 2 * (double)(rows - cluster->count) * (1 + 1e-9))
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                         errmsg("a model of metric cosine that was fitted with weights cannot be updated")));
 
-    const double had = Max(size - *within_ss / 2, 0.0);
-    double *const sum = (double *)palloc(d * sizeof(double));
+    const Moved moved = add_up(cluster, d, rows, centroid, had);
+    double *const sum = moved.mean;
     double length = 0;
 
     for (int32 f = 0; f < d; ++f) {
-        sum[f] = had * centroid[f] + std::ldexp((double)state->sums[(Size)j * d + f], state->exponents[f]);
+        sum[f] = all * sum[f] - had / 2 * centroid[f];
         length += sum[f] * sum[f];
     }
     length = std::sqrt(length);
     for (int32 f = 0; f < d && length > 0; ++f) /* opposite rows have no direction: the old one stays */
         centroid[f] = sum[f] / length;
-    *within_ss = Max(2 * ((double)rows - length), 0.0);
     pfree(sum);
+
+    const double excess = moved.within - had * (moved.squares / 2 + had / 4) / all;
+
+    *within_ss = Max(2 * excess * all / (all + length), 0.0);
 }
 
 /*
@@ -292,13 +281,16 @@ Datum pgkm_update_final(PG_FUNCTION_ARGS)
     memcpy(within_ss, state->model.within_ss, updated.k * sizeof(double));
     memcpy(sizes, state->model.sizes, updated.k * sizeof(int64));
     for (int32 j = 0; j < updated.k; ++j) {
+        const ClusterUpdate *const cluster = &state->clusters[j];
         const auto move = updated.metric == PGKM_COSINE ? move_direction : move_mean;
 
-        if (state->counts[j] == 0)
+        if (cluster->count == 0)
             continue;
-        if (pg_add_s64_overflow(Max(sizes[j], (int64)0), state->counts[j], &sizes[j]))
+        if (pg_add_s64_overflow(Max(sizes[j], (int64)0), cluster->count, &sizes[j]))
             ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE), errmsg("bigint out of range")));
-        move(state, j, sizes[j], centroids + (Size)j * updated.d, &within_ss[j]);
+        move(cluster, updated.d, sizes[j], centroids + (Size)j * updated.d, &within_ss[j]);
+        if (!std::isfinite(within_ss[j]))
+            raise_too_far();
     }
     updated.centroids = centroids;
     updated.within_ss = within_ss;

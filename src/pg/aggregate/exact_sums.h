@@ -1,0 +1,46 @@
+/*
+ * exact_sums.h - sums of float64 values, and of their products, without any rounding.
+ *
+ * A sum is one long integer, in units of a power of two, as Kulisch's accumulator is. So the order of the terms does
+ * not count, and neither large nor small terms lose digits. The sums of one set share a window of 64-bit words on the
+ * absolute scale of float64. It holds the digits of the terms that came, and grows with them: usually two or three
+ * words, at most 35 for values.
+ */
+#ifndef PGKM_PG_AGGREGATE_EXACT_SUMS_H
+#define PGKM_PG_AGGREGATE_EXACT_SUMS_H
+
+#include "pg/compat.h"
+
+struct ExactSums {
+    MemoryContext context;
+    int32 count;
+    int32 first;   /* the lowest bit of a sum is worth 2^(64 first) */
+    int32 n_words; /* of a sum; the highest has no digits of a term, but room for carries of 2^63 terms */
+    uint64 *words; /* count x n_words, two's complement, the lowest word first; NULL while all sums are 0 */
+};
+
+/* `count` sums of 0, which take no memory yet. */
+void exact_sums_init(ExactSums *sums, MemoryContext context, int32 count);
+
+/* Sets all sums to 0. The window stays. */
+void exact_sums_clear(ExactSums *sums);
+
+/* Adds a finite value to sum i. */
+void exact_sums_add(ExactSums *sums, int32 i, double value);
+
+/* Adds value^2. */
+void exact_sums_add_square(ExactSums *sums, int32 i, double value);
+
+/* to[0] += factor x from[i], for a finite factor. Both must not be one. */
+void exact_sums_add_multiple(ExactSums *to, const ExactSums *from, int32 i, double factor);
+
+/* The same of an integer, of 63 bits and a sign. */
+void exact_sums_add_times(ExactSums *to, const ExactSums *from, int32 i, int64 factor);
+
+/* to[0] -= from[i]^2 */
+void exact_sums_subtract_square(ExactSums *to, const ExactSums *from, int32 i);
+
+/* Sum i divided by a divisor above 0, rounded once to float64: an infinity beyond its range. */
+double exact_sums_quotient(const ExactSums *sums, int32 i, int64 divisor);
+
+#endif
