@@ -6,17 +6,17 @@ CREATE TABLE em_full_rows AS
 SELECT ARRAY[i % 3 * 4 + sin(i * 1.7) + cos(i * 2.9), i % 3 * -3 + cos(i * 2.9) * 2]::double precision[] AS f
 FROM generate_series(1, 3000) AS i;
 
-SELECT reduction_define('em_full',
+SELECT reduction_define(
     value => '{mx + ln(s), p, vector(j, k, p[j] * f), vector(j, k, vector(a, 2, vector(b, a + 1, p[j] * f[a] * f[b])))}',
     let   => '{"x":  "vector(j, k, f[0] - m[j][0])",
                "y":  "vector(j, k, f[1] - m[j][1])",
                "l":  "vector(j, k, h[j] - 0.5 * (q[j][0] * x[j] ^ 2 + 2 * q[j][1] * x[j] * y[j] + q[j][2] * y[j] ^ 2))",
                "mx": "max(l)",
                "s":  "sum(exp(l - mx))",
-               "p":  "exp(l - mx) / s"}');
+               "p":  "exp(l - mx) / s"}') AS em_full \gset
 
 CREATE TABLE em_full_found AS
-SELECT * FROM reduction_iterate('em_full_rows', 'em_full',
+SELECT * FROM reduction_iterate('em_full_rows', :'em_full',
     start  => '{"k": 3, "n": 3000, "reg": 1e-6, "ll": -1e9, "w": [0.3, 0.3, 0.4],
                 "m": [[0, 0], [4, -3], [8, -6]], "v": [[1, 0, 1], [1, 0, 1], [1, 0, 1]],
                 "q": [[1, 0, 1], [1, 0, 1], [1, 0, 1]], "h": [-3.0418498707352812, -3.0418498707352812, -2.7541677982835004]}',
@@ -43,5 +43,3 @@ SELECT f.converged,
     (SELECT bool_and(abs((params->'v'->(j - 1)->>(a + b - 2))::double precision - (model).covariances[j][a][b]) < 1e-9)
      FROM generate_series(1, 3) AS j, generate_series(1, 2) AS a, generate_series(1, 2) AS b) AS "covariances as gmm's"
 FROM fit, em_full_found AS f;
-
-SELECT reduction_drop('em_full');

@@ -5,14 +5,16 @@ CREATE TABLE kmeans_rows AS
 SELECT i AS id, ARRAY[i % 7 + sin(i), i % 3 + cos(i * 1.3), (i * 37 % 101) / 25.0]::double precision[] AS f
 FROM generate_series(1, 3000) AS i;
 
-SELECT reduction_define('kmeans_step',
-    index => 'argmin(j, k, sum(power(f - c[j], 2)))', cells => 'k', value => '{1, f}', exact => true);
+-- The reduction is a value, which a table keeps.
+CREATE TABLE kmeans_reductions AS
+SELECT 'step' AS name, reduction_define(
+    index => 'argmin(j, k, sum(power(f - c[j], 2)))', cells => 'k', value => '{1, f}', exact => true) AS reduction;
 
 CREATE TABLE kmeans_found AS
-SELECT * FROM reduction_iterate('kmeans_rows', 'kmeans_step',
+SELECT i.* FROM kmeans_reductions, reduction_iterate('kmeans_rows', reduction,
     start  => '{"k": 4, "c": [[0, 0, 0], [5, 0, 4], [2, 2, 2], [100, 100, 100]]}',
     update => '{"c": "vector(j, k, vector(i, 3, CASE WHEN counts[j] > 0 THEN r[j][1 + i] / r[j][0] ELSE c[j][i] END))"}',
-    until  => 'sum(j, k, sum(power(c[j] - old.c[j], 2))) = 0');
+    until  => 'sum(j, k, sum(power(c[j] - old.c[j], 2))) = 0') AS i;
 
 SELECT n_iter > 3 AS "took some iterations", converged, params->'c'->3 AS "no row came to it: it stays" FROM kmeans_found;
 
@@ -31,5 +33,3 @@ SELECT count(*) AS rows, bool_and(kmeans_predict(model, f) = label) AS "the same
           jsonb_array_elements(v) WITH ORDINALITY AS e (c, i))
     = (SELECT array_agg(x) FROM unnest((model).centroids) AS x) AS "the same centroids"
 FROM kmeans_rows JOIN kmeans_labelled USING (id), fit, kmeans_found GROUP BY params, model;
-
-SELECT reduction_drop('kmeans_step');

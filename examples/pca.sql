@@ -22,10 +22,10 @@ SELECT count(*) AS elements, bool_and(abs(triangle[place] - covariance) < 1e-9) 
 FROM triangle, pca_covariance;
 
 -- The power method: v becomes the normalized sum of (f - mean) ((f - mean) v).
-SELECT reduction_define('power_step', value => '(f - mean) * sum((f - mean) * v)');
+SELECT reduction_define(value => '(f - mean) * sum((f - mean) * v)') AS power_step \gset
 
 WITH found AS (
-    SELECT i.* FROM pca_mean, reduction_iterate('pca_rows', 'power_step',
+    SELECT i.* FROM pca_mean, reduction_iterate('pca_rows', :'power_step',
         start  => params || '{"v": [1, 0, 0, 0], "lambda": 0}',
         update => '{"v": "vector(i, 4, r[0][i] / sqrt(sum(r[0] * r[0])))", "lambda": "sqrt(sum(r[0] * r[0])) / 1999"}',
         until  => 'abs(lambda - old.lambda) <= 1e-14 * lambda', max_iter => 500) AS i),
@@ -34,5 +34,3 @@ SELECT converged, abs((found.params->>'lambda')::double precision / (model).expl
     (SELECT bool_and(abs(abs((found.params->'v'->>(i - 1))::double precision) - abs((model).components[1][i])) < 1e-6)
      FROM generate_series(1, 4) AS i) AS "its direction"
 FROM found, fit;
-
-SELECT reduction_drop('power_step');

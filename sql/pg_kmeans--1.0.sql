@@ -390,8 +390,16 @@ COMMENT ON FUNCTION kmeans_loaded IS 'the loads that kmeans_load keeps in the se
 
 -- Users' own reductions
 
+CREATE FUNCTION reduction_define(
+    index text DEFAULT NULL, value text DEFAULT NULL, cells text DEFAULT NULL, op text DEFAULT NULL,
+    filter text DEFAULT NULL, key text DEFAULT NULL, let jsonb DEFAULT NULL, exact boolean DEFAULT NULL)
+RETURNS jsonb
+AS 'MODULE_PATHNAME', 'pgkm_reduction_define'
+LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION reduction_define IS 'a reduction as a value, to keep in a table and to give to reduce and reduction_iterate';
+
 CREATE FUNCTION reduce(
-    relation regclass, name text DEFAULT NULL, params jsonb DEFAULT NULL,
+    relation regclass, reduction jsonb DEFAULT NULL, params jsonb DEFAULT NULL,
     index text DEFAULT NULL, value text DEFAULT NULL, cells text DEFAULT NULL, op text DEFAULT NULL,
     filter text DEFAULT NULL, key text DEFAULT NULL, let jsonb DEFAULT NULL, exact boolean DEFAULT NULL)
 RETURNS TABLE (cell bigint, value double precision[])
@@ -407,7 +415,7 @@ LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000 ROWS 1000;
 COMMENT ON FUNCTION reduce_many IS 'reduces the rows of a table to several reduction objects in one pass';
 
 CREATE FUNCTION reduction_source(
-    relation regclass, name text DEFAULT NULL, params jsonb DEFAULT NULL,
+    relation regclass, reduction jsonb DEFAULT NULL, params jsonb DEFAULT NULL,
     index text DEFAULT NULL, value text DEFAULT NULL, cells text DEFAULT NULL, op text DEFAULT NULL,
     filter text DEFAULT NULL, key text DEFAULT NULL, let jsonb DEFAULT NULL, exact boolean DEFAULT NULL,
     layout text DEFAULT NULL, capability integer DEFAULT 90)
@@ -416,38 +424,8 @@ AS 'MODULE_PATHNAME', 'pgkm_source_of_reduction'
 LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000;
 COMMENT ON FUNCTION reduction_source IS 'the CUDA C++ that a reduction becomes on a GPU';
 
-CREATE TABLE reduction_definitions (
-    name       text PRIMARY KEY,
-    owner      regrole NOT NULL DEFAULT current_user::regrole,
-    runners    regrole[],
-    definition jsonb NOT NULL
-);
-COMMENT ON TABLE reduction_definitions IS 'reductions that reduction_define keeps; runners may run one beside its owner, NULL means everybody';
-CREATE FUNCTION pgkm_reduction_check_owner() RETURNS trigger
-AS 'MODULE_PATHNAME', 'pgkm_reduction_check_owner'
-LANGUAGE C;
-COMMENT ON FUNCTION pgkm_reduction_check_owner IS 'refuses to write or delete reductions of others';
-CREATE TRIGGER check_owner BEFORE INSERT OR UPDATE OR DELETE ON reduction_definitions
-    FOR EACH ROW EXECUTE FUNCTION pgkm_reduction_check_owner();
-GRANT SELECT, INSERT, DELETE ON reduction_definitions TO PUBLIC;
-SELECT pg_catalog.pg_extension_config_dump('reduction_definitions', '');
-
-CREATE FUNCTION reduction_define(
-    name text, index text DEFAULT NULL, value text DEFAULT NULL, cells text DEFAULT NULL, op text DEFAULT NULL,
-    filter text DEFAULT NULL, key text DEFAULT NULL, let jsonb DEFAULT NULL, exact boolean DEFAULT false,
-    runners regrole[] DEFAULT NULL)
-RETURNS void
-AS 'MODULE_PATHNAME', 'pgkm_reduction_define'
-LANGUAGE C VOLATILE PARALLEL UNSAFE;
-COMMENT ON FUNCTION reduction_define IS 'keeps a reduction under a name, for reduce and reduction_iterate';
-
-CREATE FUNCTION reduction_drop(name text) RETURNS void
-AS 'MODULE_PATHNAME', 'pgkm_reduction_drop'
-LANGUAGE C VOLATILE PARALLEL UNSAFE;
-COMMENT ON FUNCTION reduction_drop IS 'drops a reduction that reduction_define keeps';
-
 CREATE FUNCTION reduction_iterate(
-    relation regclass, name text, start jsonb, update jsonb, until text DEFAULT NULL, max_iter integer DEFAULT 100,
+    relation regclass, reduction jsonb, start jsonb, update jsonb, until text DEFAULT NULL, max_iter integer DEFAULT 100,
     params OUT jsonb, n_iter OUT integer, converged OUT boolean)
 RETURNS record
 AS 'MODULE_PATHNAME', 'pgkm_reduction_iterate'
@@ -937,10 +915,6 @@ BEGIN
         ('gmm_model.center', 'mean of each feature if standardized, else zeros'),
         ('gmm_model.scale', 'standard deviation of each feature if standardized, else ones'),
         ('gmm_model.fills', 'value that stands in the place of NULL, of each feature; empty: NULLs are errors'),
-        ('reduction_definitions.name', 'name of the reduction'),
-        ('reduction_definitions.owner', 'role that defined it, which alone may change it'),
-        ('reduction_definitions.runners', 'roles that may run it beside the owner; NULL: all'),
-        ('reduction_definitions.definition', 'its texts, as reduction_define took them'),
         ('pg_stat_progress_kmeans.pid', 'process of the session'),
         ('pg_stat_progress_kmeans.datid', 'its database'),
         ('pg_stat_progress_kmeans.datname', 'name of that database'),

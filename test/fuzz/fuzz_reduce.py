@@ -205,6 +205,13 @@ def arguments(lets):
     return f"params => {quoted(json.dumps(PARAMETERS))}, let => {quoted(json.dumps(lets))}"
 
 
+def reduction(dice, texts, lets, exact="false"):
+    """The arguments of reduce: the texts themselves, or the value that reduction_define makes of them."""
+    if dice.random() < 0.5:
+        return f"{texts}, exact => {exact}, {arguments(lets)}"
+    return f"reduction_define({texts}, exact => {exact}, let => {quoted(json.dumps(lets))})::text::jsonb, {quoted(json.dumps(PARAMETERS))}"
+
+
 class Session:
     """One psql that stays connected."""
 
@@ -280,8 +287,8 @@ def rows_case(dice):
     """Values of each row."""
     trees = Trees(dice)
     terms = [trees.values() for _ in range(dice.randint(1, 4))]
-    ours = (f"SELECT value FROM reduce('fuzz_rows', index => 'id', cells => '{ROWS}', value => {quoted('{' + ', '.join(t.ours for t, _ in terms) + '}')}, "
-            f"{arguments(trees.lets)}) ORDER BY cell")
+    texts = f"index => 'id', cells => '{ROWS}', value => {quoted('{' + ', '.join(t.ours for t, _ in terms) + '}')}"
+    ours = f"SELECT value FROM reduce('fuzz_rows', {reduction(dice, texts, trees.lets)}) ORDER BY cell"
     # The key keeps the planner from reading anything else than what stands there.
     theirs = f"SELECT ARRAY[{', '.join(t.sql(e) for t, elements in terms for e in elements)}]::float8[] FROM fuzz_rows ORDER BY id"
     return ours, theirs, [t.exact for t, elements in terms for _ in elements]
@@ -292,9 +299,9 @@ def cells_case(dice):
     trees = Trees(dice)
     condition, term, key = trees.condition(2), trees.exact(dice.randint(1, 3)), trees.exact(1)
     cells = dice.randint(1, 6)
-    ours = (f"SELECT value FROM reduce('fuzz_rows', index => 'abs(floor(g)) % {cells}', cells => '{cells}', op => '{{sum, min, max, count, argmin}}', "
-            f"value => {quoted('{' + ', '.join([term.ours] * 5) + '}')}, key => {quoted(key.ours)}, filter => {quoted(condition.ours)}, "
-            f"exact => {dice.choice(['true', 'false'])}, {arguments(trees.lets)}) ORDER BY cell")
+    texts = (f"index => 'abs(floor(g)) % {cells}', cells => '{cells}', op => '{{sum, min, max, count, argmin}}', "
+             f"value => {quoted('{' + ', '.join([term.ours] * 5) + '}')}, key => {quoted(key.ours)}, filter => {quoted(condition.ours)}")
+    ours = f"SELECT value FROM reduce('fuzz_rows', {reduction(dice, texts, trees.lets, dice.choice(['true', 'false']))}) ORDER BY cell"
     value = f"({term.sql({})})"
     theirs = (f"SELECT ARRAY[coalesce(sum(v), 0), min(v), max(v), count(v), (array_agg(k ORDER BY v, k) FILTER (WHERE v IS NOT NULL))[1]]::float8[] "
               f"FROM generate_series(0, {cells - 1}) AS c LEFT JOIN (SELECT abs(floor(g::float8))::int % {cells} AS c, {value} AS v, {key.sql({})} AS k "

@@ -8,7 +8,7 @@ restored=${PGDATABASE}_restored
 cleanup() {
     rm -rf "$folder"
     psql -Xqc "DROP DATABASE IF EXISTS \"$restored\"" -d postgres
-    psql -Xqc "DELETE FROM reduction_definitions WHERE name LIKE 'dump%'" -c "DROP ROLE IF EXISTS dump_role"
+    psql -Xqc 'DROP TABLE IF EXISTS dump_kept CASCADE' -c 'DROP ROLE IF EXISTS "Dump Role"'
 }
 trap cleanup EXIT
 
@@ -32,20 +32,20 @@ FROM dump_rows, unnest(ARRAY['full', 'tied', 'diag', 'spherical']) AS kind GROUP
 CREATE VIEW dump_labels AS SELECT id, kmeans_predict(model, f) AS label FROM dump_rows, dump_models WHERE name = 'plain';
 CREATE MATERIALIZED VIEW dump_fit AS SELECT * FROM kmeans_fit('dump_rows', '{f}', 5);
 CREATE VIEW dump_scan AS SELECT cluster_id, count(*) FROM kmeans_labels('dump_rows', '{f}', 5) GROUP BY cluster_id;
-CREATE ROLE dump_role;
-SELECT reduction_define('dump_step', index => 'argmin(j, k, sum((f - c[j]) ^ 2))', cells => 'k', value => '{1, f}', let => '{"two": "2"}', runners => '{postgres,dump_role}');
-SET ROLE dump_role;
-SELECT reduction_define('dump_count', op => 'count', index => 'id % 3', cells => '3');
-RESET ROLE;
-CREATE VIEW dump_cells AS SELECT * FROM reduce('dump_rows', 'dump_step', '{"k": 2, "c": [[0, 0, 0], [0, 0, 50]]}');
+CREATE ROLE "Dump Role";
+CREATE TABLE dump_kept (name text PRIMARY KEY, reduction jsonb DEFAULT reduction_define(op => 'count', filter => 'id > 9'));
+ALTER TABLE dump_kept OWNER TO "Dump Role";
+INSERT INTO dump_kept VALUES ('step', reduction_define(index => 'argmin(j, k, sum((f - c[j]) ^ 2))', cells => 'k', value => '{1, f}', let => '{"two": "2"}', exact => true));
+INSERT INTO dump_kept VALUES ('odd', reduction_define(value => '{"id" * 2, /* ''\" */ f}')), ('default', DEFAULT);
+CREATE VIEW dump_cells AS SELECT name, r.* FROM dump_kept, reduce('dump_rows', reduction, '{"k": 2, "c": [[0, 0, 0], [0, 0, 50]]}') AS r;
 CREATE MATERIALIZED VIEW dump_merged AS SELECT kmeans_merge(sums) AS sums FROM dump_sums;
 SQL
 
 content() {
     query -d "$1" -c 'SELECT name, model::text, options::text FROM dump_models ORDER BY name' \
         -c 'SELECT part, sums FROM dump_sums ORDER BY part' -c 'SELECT sums FROM dump_merged' \
-        -c 'SELECT * FROM dump_labels ORDER BY id' -c 'SELECT * FROM dump_cells' \
-        -c 'SELECT * FROM reduction_definitions ORDER BY name' -c "SELECT * FROM reduce('dump_rows', 'dump_count')" \
+        -c 'SELECT * FROM dump_labels ORDER BY id' -c 'SELECT * FROM dump_cells ORDER BY name, cell' \
+        -c 'SELECT * FROM dump_kept ORDER BY name' -c "SELECT relowner::regrole FROM pg_class WHERE relname = 'dump_kept'" \
         -c 'SELECT kind, model::text, options::text FROM dump_mixtures ORDER BY kind' \
         -c 'SELECT part, model::text, sums::text FROM dump_pca ORDER BY 1, 2, 3' \
         -c "SELECT to_jsonb(f) - 'origin' FROM dump_fit AS f" -c 'SELECT * FROM dump_scan ORDER BY cluster_id' \
@@ -68,12 +68,14 @@ for format in custom plain; do
     result $status "what a $format dump restores is the same to the last bit"
 done
 
-# The owner of a database, who is no superuser, dumps it with the definitions of others.
-query -d postgres -c "DROP DATABASE \"$restored\"" -c "CREATE DATABASE \"$restored\" OWNER dump_role"
-query -d "$restored" -c "SET ROLE dump_role" -c "CREATE EXTENSION pg_kmeans" -c "SELECT reduction_define('dump_own', value => 'x')" \
-    -c "RESET ROLE" -c "SELECT reduction_define('dump_other', value => 'x', runners => '{}')" >/dev/null
-pg_dump --role=dump_role -d "$restored" >"$folder/dump_own.sql" && [ "$(grep -c '^dump_o' "$folder/dump_own.sql")" -eq 2 ] && status=0 || status=1
-result $status "the owner of a database dumps it"
+# The owner of a database, who is no superuser, dumps it and restores it, reductions of his own and others with it.
+query -d postgres -c "DROP DATABASE \"$restored\"" -c "CREATE DATABASE \"$restored\" OWNER \"Dump Role\""
+query -d "$restored" -c 'SET ROLE "Dump Role"' -c "CREATE EXTENSION pg_kmeans" -c "CREATE TABLE dump_kept AS SELECT reduction_define(value => 'x') AS r" >/dev/null
+pg_dump --role='Dump Role' -d "$restored" >"$folder/dump_own.sql" && status=0 || status=1
+query -d postgres -c "DROP DATABASE \"$restored\"" -c "CREATE DATABASE \"$restored\" OWNER \"Dump Role\""
+{ echo 'SET ROLE "Dump Role";'; cat "$folder/dump_own.sql"; } | query -d "$restored" >/dev/null || status=1
+[ "$(query -d "$restored" -c 'SELECT r FROM dump_kept')" = '{"value": "x"}' ] || status=1
+result $status "the owner of a database dumps and restores it"
 
 # Values also travel in binary form.
 query -c "COPY dump_sums TO STDOUT (FORMAT binary)" >"$folder/sums"

@@ -15,7 +15,7 @@ enum TableNulls {
     TABLE_NULLS_MEAN  /* they are NaN, until pgkm_fill_missing has seen all rows */
 };
 
-/* A reduction whose rows need not come together: parallel workers may reduce them where they read them. */
+/* A reduction. Where the order of the rows does not count, parallel workers may reduce them where they read them. */
 struct TableReduction {
     /* Makes the program, once, when the first row is read. It stays as long as the call. */
     const PgkmReduction *(*make)(void *arg, const TableRows *first);

@@ -11,24 +11,26 @@ extern "C" {
 #include "utils/memutils.h"
 }
 
-/* "(0,1)", or with partitions "(0,1) of name"; NULL where there is no ctid that the caller may see. */
-static const char *place_of(const TableRowShape *shape, const TableOrigin *origin)
+const char *table_origin_name(const TableOrigin *origin, bool with_table)
 {
-    if (shape->ctid < 0)
-        return NULL;
-
     const char *ctid = psprintf("(%u,%u)", ItemPointerGetBlockNumberNoCheck(&origin->ctid),
                                 ItemPointerGetOffsetNumberNoCheck(&origin->ctid));
 
-    return shape->table < 0 ? ctid : psprintf("%s of %s", ctid, get_rel_name(origin->table));
+    return with_table ? psprintf("%s of %s", ctid, get_rel_name(origin->table)) : ctid;
+}
+
+/* NULL where there is no ctid that the caller may see. */
+static const char *place_of(const TableRowShape *shape, const TableOrigin *origin)
+{
+    return shape->ctid < 0 ? NULL : table_origin_name(origin, shape->table >= 0);
 }
 
 [[noreturn]] static void raise_null(const char *what, const char *place)
 {
-    ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("%s must not be null", what),
-                    place != NULL ? errdetail("The row is at ctid %s.", place) : 0,
-                    errhint("With nulls => 'skip' such rows take no part, with nulls => 'mean' they get the column's "
-                            "mean.")));
+    ereport(ERROR,
+            (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("%s must not be null", what), pgkm_detail_of_row(place),
+             errhint("With nulls => 'skip' such rows take no part, with nulls => 'mean' they get the column's "
+                     "mean.")));
     pg_unreachable();
 }
 
@@ -51,9 +53,8 @@ static const char *place_of(const TableRowShape *shape, const TableOrigin *origi
 
 [[noreturn]] static void raise_negative_weight(const char *column, const char *place)
 {
-    ereport(ERROR,
-            (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("weight column \"%s\" must not be negative", column),
-             place != NULL ? errdetail("The row is at ctid %s.", place) : 0));
+    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                    errmsg("weight column \"%s\" must not be negative", column), pgkm_detail_of_row(place)));
     pg_unreachable();
 }
 
@@ -61,7 +62,7 @@ static const char *place_of(const TableRowShape *shape, const TableOrigin *origi
 {
     ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                     errmsg("features are a zero vector, which has no direction for metric cosine"),
-                    place != NULL ? errdetail("The row is at ctid %s.", place) : 0));
+                    pgkm_detail_of_row(place)));
     pg_unreachable();
 }
 

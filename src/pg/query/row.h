@@ -22,6 +22,9 @@ static inline int32 table_row_label(int64 label)
     return label < 0 || label > PG_INT32_MAX ? TABLE_LABEL_OTHER : (int32)label;
 }
 
+/* Where a row is, for errors: "(0,1)", or "(0,1) of name". */
+const char *table_origin_name(const TableOrigin *origin, bool with_table);
+
 /* The row's place and its old label, from the columns of the SELECT. What that does not hold is zero. */
 void table_row_origin(const TableRowShape *shape, const Datum *values, const bool *nulls, TableOrigin *origin);
 

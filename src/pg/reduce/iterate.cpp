@@ -2,7 +2,6 @@
  * iterate.cpp - reduction_iterate: a reduction in a loop whose parameters come from its last result.
  */
 #include "pg/reduce/call.h"
-#include "pg/reduce/definition.h"
 
 #include <cmath>
 
@@ -16,7 +15,7 @@ PG_FUNCTION_INFO_V1(pgkm_reduction_iterate);
 
 /* Behind the relation. */
 enum IterateArgument {
-    ITERATE_NAME = TABLE_RELATION + 1,
+    ITERATE_VALUE = TABLE_RELATION + 1,
     ITERATE_START,
     ITERATE_UPDATE,
     ITERATE_UNTIL,
@@ -27,13 +26,17 @@ enum IterateArgument {
 static const char result_name[] = "r";
 static const char counts_name[] = "counts";
 
+/* Parameters that are made of the same parameters: their names, and a tree of one value for each. */
+struct Update {
+    List *names; /* of char * */
+    PgkmObjectTree *trees;
+};
+
 struct Iteration {
     ReduceCall reduction;
-    ReduceFormula *updates; /* of parameters that each iteration makes anew; text.what is the name */
-    int n_updates;
-    int *first; /* of those that are made of the same parameters; with the end of all */
-    int n_first;
-    ReduceFormula until; /* term NULL: none */
+    ReduceTexts texts;    /* of updates and until */
+    List *updates;        /* of Update, one after the other */
+    PgkmObjectTree until; /* without a value: none */
     int32 max_iter;
     int32 n_iter;
     bool converged;
@@ -48,93 +51,88 @@ struct Iteration {
     pg_unreachable();
 }
 
-/* Texts have places one behind the other, so that a place tells the text. */
-static void add_update(Iteration *iteration, const char *name, const JsonbValue *value)
+static void check_name(const char *name)
 {
-    const int n = iteration->n_updates++;
+    const char *detail;
 
-    if (value->type != jbvString)
-        raise_update();
-    iteration->updates = n == 0 ? (ReduceFormula *)palloc(sizeof(ReduceFormula))
-                                : (ReduceFormula *)repalloc(iteration->updates, (n + 1) * sizeof(ReduceFormula));
-
-    ReduceFormula *const update = &iteration->updates[n];
-    const ReduceText *const before = n == 0 ? NULL : &update[-1].text;
-
-    update->text = {name, pnstrdup(value->val.string.val, value->val.string.len),
-                    before == NULL ? 0 : before->start + (int32)strlen(before->text) + 1};
-    update->term = reduce_parse(&update->text);
+    if (strcmp(name, result_name) == 0 || strcmp(name, counts_name) == 0)
+        detail = "In update and until \"r\" is the last result, \"counts\" are the rows of its cells.";
+    else if (strncmp(name, "old.", 4) == 0)
+        detail = "In until names with \"old.\" are the parameters before the update.";
+    else
+        return;
+    ereport(ERROR,
+            (errcode(ERRCODE_RESERVED_NAME), errmsg("a parameter of reduction_iterate must not be called \"%s\"", name),
+             errdetail("%s", detail)));
 }
 
-/* At the beginning and end of an object. */
-static void begin_updates(Iteration *iteration)
+/* An expression as a reduction of one row. */
+static PgkmObjectTree parse_formula(Iteration *iteration, const char *name, const char *text)
 {
-    const int n = iteration->n_first;
+    static const PgkmCombine sum = PGKM_COMBINE_SUM;
+    const PgkmTerm **const value = (const PgkmTerm **)palloc(sizeof(PgkmTerm *));
 
-    iteration->first = n == 0 ? (int *)palloc(sizeof(int)) : (int *)repalloc(iteration->first, (n + 1) * sizeof(int));
-    if (n == 0 || iteration->first[n - 1] < iteration->n_updates)
-        iteration->first[iteration->n_first++] = iteration->n_updates;
+    *value = reduce_parse(&iteration->texts, name, text);
+    return {NULL, NULL, NULL, NULL, value, &sum, 1};
+}
+
+static void read_update(Iteration *iteration, const JsonbContainer *container)
+{
+    Update *const update = (Update *)palloc0(sizeof(Update));
+
+    if (!JsonContainerIsObject(container))
+        raise_update();
+    update->trees = (PgkmObjectTree *)palloc((JsonContainerSize(container) + 1) * sizeof(PgkmObjectTree));
+    reduce_each_field((JsonbContainer *)container, [=](const char *name, const JsonbValue *value) {
+        if (value->type != jbvString)
+            raise_update();
+        check_name(name);
+
+        update->trees[list_length(update->names)] =
+            parse_formula(iteration, name, pnstrdup(value->val.string.val, value->val.string.len));
+        update->names = lappend(update->names, (void *)name);
+    });
+    if (update->names != NIL)
+        iteration->updates = lappend(iteration->updates, update);
 }
 
 static void read_updates(Iteration *iteration, Jsonb *updates)
 {
-    JsonbIterator *iterator = JsonbIteratorInit(&updates->root);
-    JsonbIteratorToken token;
-    JsonbValue value;
-    const char *name = NULL;
-    bool inside = false;
+    if (JB_ROOT_IS_ARRAY(updates) && !JB_ROOT_IS_SCALAR(updates)) {
+        for (uint32 i = 0; i < JB_ROOT_COUNT(updates); ++i) {
+            const JsonbValue *const value = getIthJsonbValueFromContainer(&updates->root, i);
 
-    while ((token = JsonbIteratorNext(&iterator, &value, inside)) != WJB_DONE) {
-        if (token == WJB_BEGIN_OBJECT || token == WJB_END_OBJECT) {
-            inside = token == WJB_BEGIN_OBJECT;
-            begin_updates(iteration);
-        } else if (token == WJB_KEY) {
-            name = pnstrdup(value.val.string.val, value.val.string.len);
-        } else if (token == WJB_VALUE) {
-            add_update(iteration, name, &value);
-        } else if (token == WJB_ELEM) {
-            raise_update();
+            if (value->type != jbvBinary)
+                raise_update();
+            read_update(iteration, value->val.binary.data);
         }
+    } else {
+        read_update(iteration, &updates->root);
     }
-    if (iteration->n_updates == 0)
+    if (iteration->updates == NIL)
         raise_update();
-}
-
-static void check_name(const char *name)
-{
-    if (strcmp(name, result_name) == 0 || strcmp(name, counts_name) == 0)
-        ereport(ERROR, (errcode(ERRCODE_RESERVED_NAME),
-                        errmsg("a parameter of reduction_iterate must not be called \"%s\"", name),
-                        errdetail("In update and until \"%s\" is the last result, \"%s\" are the rows of its cells.",
-                                  result_name, counts_name)));
-    if (strncmp(name, "old.", 4) == 0)
-        ereport(ERROR, (errcode(ERRCODE_RESERVED_NAME),
-                        errmsg("a parameter of reduction_iterate must not be called \"%s\"", name),
-                        errdetail("In until names with \"old.\" are the parameters before the update.")));
 }
 
 static void read_arguments(Iteration *iteration, FunctionCallInfo fcinfo)
 {
-    static const char *const names[] = {"relation", "name", "start", "update"};
+    static const char *const names[] = {"relation", "reduction", "start", "update"};
+    ListCell *cell;
 
     for (int i = 0; i < (int)lengthof(names); ++i)
         if (PG_ARGISNULL(i))
             ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("%s must not be null", names[i])));
+    memset(iteration, 0, sizeof *iteration);
     iteration->max_iter = PG_ARGISNULL(ITERATE_MAX_ITER) ? 100 : PG_GETARG_INT32(ITERATE_MAX_ITER);
     if (iteration->max_iter < 1)
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("max_iter must be at least 1")));
-    iteration->reduction.function = "reduction_iterate";
     iteration->reduction.parameters = reduce_parameters_read(PG_GETARG_JSONB_P(ITERATE_START));
-    for (int i = 0; i < iteration->reduction.parameters->n_names; ++i)
-        check_name(iteration->reduction.parameters->names[i].name);
+    foreach (cell, iteration->reduction.parameters)
+        check_name(((const PgkmNamed *)lfirst(cell))->name);
     read_updates(iteration, PG_GETARG_JSONB_P(ITERATE_UPDATE));
-    for (int i = 0; i < iteration->n_updates; ++i)
-        check_name(iteration->updates[i].text.what);
-    if (!PG_ARGISNULL(ITERATE_UNTIL)) {
-        iteration->until.text = {"until", text_to_cstring(PG_GETARG_TEXT_PP(ITERATE_UNTIL)), 0};
-        iteration->until.term = reduce_parse(&iteration->until.text);
-    }
-    iteration->reduction.objects = reduction_find(fcinfo, PG_GETARG_TEXT_PP(ITERATE_NAME), &iteration->reduction.exact);
+    if (!PG_ARGISNULL(ITERATE_UNTIL))
+        iteration->until = parse_formula(iteration, "until", text_to_cstring(PG_GETARG_TEXT_PP(ITERATE_UNTIL)));
+    iteration->reduction.function = "reduction_iterate";
+    reduce_read_value(&iteration->reduction.source, PG_GETARG_JSONB_P(ITERATE_VALUE));
 }
 
 /* --- expressions of parameters --- */
@@ -153,84 +151,82 @@ static const double *make_numbers(int64 count, Number number)
     return numbers;
 }
 
-/* The values of expressions, one behind the other, matrices in row-major order, in the current memory context. */
-static const double *evaluate(ReduceFormula *formulas, int n, const ReduceParameters *parameters)
+/* The values of formulas, one behind the other, matrices in row-major order, in the current memory context. */
+static const double *evaluate(const Iteration *iteration, const PgkmObjectTree *formulas, int n, const List *parameters,
+                              PgkmValueShape *shapes)
 {
-    int64 n_rows;
-    const ReduceProgram *const program = reduce_lower_formulas(formulas, n, parameters, &n_rows);
-    const double *const numbers = make_numbers(n_rows, [](int64 i) { return (double)i; });
+    static const double row = 0;
     PgkmJobHolder *holder = NULL;
+    PgkmNames names;
     PgkmRequest request;
 
+    memset(&names, 0, sizeof names);
     memset(&request, 0, sizeof request);
-    request.points = {numbers, PGKM_FLOAT64, n_rows, 1, NULL};
-    reduce_request(&request, program, false);
+    request.points = {&row, PGKM_FLOAT64, 1, 1, NULL};
+
+    const PgkmReduction program = reduce_program(&iteration->texts, formulas, n, names, parameters, false, shapes);
+
+    reduce_request(&request, &program);
 
     const PgkmReduced *const reduced = pgkm_run_aside(&request, CurrentMemoryContext, &holder)->reduced;
 
-    if (reduced->fault != PGKM_FAULT_NONE) {
-        const int32 place = reduced->expression < 0 ? 0 : program->expressions[reduced->expression].place;
-        int i = n - 1;
-
-        while (i > 0 && formulas[i].text.start > place)
-            --i;
-        reduce_raise_fault(reduced, program, &formulas[i].text, NULL);
-    }
+    reduce_check(&iteration->texts, &program, reduced, holder, NULL);
     return reduced->values;
 }
 
 /* The last result as parameters beside the others. What no row came to is 0. */
-static const ReduceParameters *with_result(const ReduceParameters *parameters, const ReduceProgram *program,
-                                           const PgkmReduced *reduced)
+static List *with_result(const List *parameters, const PgkmReduction *program, const PgkmReduced *reduced)
 {
     const int64 cells = program->objects[0].cells;
-    const int64 shape[] = {cells, reduce_object_width(program, 0)};
+    const int64 shape[] = {cells, pgkm_object_width(program, 0)};
     const int64 length[] = {cells, 1};
-    const double *const counts = make_numbers(cells, [reduced](int64 i) { return (double)reduced->counts[i]; });
     const double *const values = make_numbers(
         cells * shape[1], [reduced](int64 i) { return std::isnan(reduced->values[i]) ? 0 : reduced->values[i]; });
+    const double *const counts = make_numbers(cells, [reduced](int64 i) { return (double)reduced->counts[i]; });
 
-    return reduce_parameters_with(reduce_parameters_with(parameters, result_name, 2, shape, values), counts_name, 1,
-                                  length, counts);
+    return reduce_parameters_add(reduce_parameters_add(list_copy(parameters), result_name, 2, shape, values),
+                                 counts_name, 1, length, counts);
 }
 
-/* Those of one JSON object are made of the same parameters, those of the next one of what came of it. */
-static const ReduceParameters *update_all(const Iteration *iteration, const ReduceProgram *program,
-                                          const PgkmReduced *reduced)
+/* `parameters` with what the update makes of `with` in place of those of the same names. */
+static List *apply_update(const Iteration *iteration, const Update *update, const List *parameters, const List *with)
 {
-    const ReduceParameters *next = iteration->reduction.parameters;
+    const int n = list_length(update->names);
+    PgkmValueShape *const shapes = (PgkmValueShape *)palloc(n * sizeof(PgkmValueShape));
+    const double *values = evaluate(iteration, update->trees, n, with, shapes);
+    List *next = list_copy(parameters);
 
-    for (int object = 0; object + 1 < iteration->n_first; ++object) {
-        ReduceFormula *const updates = iteration->updates + iteration->first[object];
-        const int n = iteration->first[object + 1] - iteration->first[object];
-        const double *values = evaluate(updates, n, with_result(next, program, reduced));
+    for (int i = 0; i < n; ++i) {
+        const char *const name = (const char *)list_nth(update->names, i);
 
-        for (int i = 0; i < n; ++i) {
-            const ReduceShape *const shape = &updates[i].shape;
-
-            if (shape->truth)
-                ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
-                                errmsg("parameter \"%s\" must be numbers, not a condition", updates[i].text.what)));
-            next = reduce_parameters_with(next, updates[i].text.what, shape->dimensions, shape->extent, values);
-            values += shape->extent[0] * shape->extent[1];
-        }
+        if (shapes[i].truth)
+            ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
+                            errmsg("parameter \"%s\" must be numbers, not a condition", name)));
+        next = list_delete_ptr(next, (void *)reduce_parameters_find(parameters, name));
+        next = reduce_parameters_add(next, name, shapes[i].dimensions, shapes[i].extent, values);
+        values += shapes[i].extent[0] * shapes[i].extent[1];
     }
     return next;
 }
 
-static bool is_done(Iteration *iteration, const ReduceParameters *next, const ReduceProgram *program,
+static bool is_done(const Iteration *iteration, const List *next, const PgkmReduction *program,
                     const PgkmReduced *reduced)
 {
-    const ReduceShape *const shape = &iteration->until.shape;
+    List *with = with_result(next, program, reduced);
+    PgkmValueShape shape;
+    ListCell *cell;
 
-    if (iteration->until.term == NULL)
+    if (iteration->until.n_values == 0)
         return false;
+    foreach (cell, iteration->reduction.parameters) {
+        const PgkmNamed *const old = (const PgkmNamed *)lfirst(cell);
 
-    const ReduceParameters *const with =
-        reduce_parameters_with_old(with_result(next, program, reduced), iteration->reduction.parameters);
-    const double *const value = evaluate(&iteration->until, 1, with);
+        with = reduce_parameters_add(with, psprintf("old.%s", old->name), old->dimensions, old->extent, old->values);
+    }
 
-    if (!shape->truth || shape->dimensions > 0)
+    const double *const value = evaluate(iteration, &iteration->until, 1, with, &shape);
+
+    if (!shape.truth || shape.dimensions > 0)
         ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH), errmsg("until must be a condition")));
     return *value != 0;
 }
@@ -238,10 +234,10 @@ static bool is_done(Iteration *iteration, const ReduceParameters *next, const Re
 /* --- the loop --- */
 
 /* Of a result that is to become parameters: before it is made. */
-static void check_size(const ReduceProgram *program)
+static void check_size(const PgkmReduction *program)
 {
     const int64 cells = program->objects[0].cells;
-    const int64 width = reduce_object_width(program, 0);
+    const int64 width = pgkm_object_width(program, 0);
 
     if (cells > PG_INT32_MAX || width > PG_INT32_MAX)
         ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
@@ -250,22 +246,25 @@ static void check_size(const ReduceProgram *program)
 }
 
 /* One iteration in a memory context of its own, which holds the job; the next parameters go to `keep`. */
-static const ReduceParameters *iterate(Iteration *iteration, MemoryContext keep)
+static const List *iterate(Iteration *iteration, MemoryContext keep)
 {
     ReduceCall *const call = &iteration->reduction;
-    const ReduceProgram *const program = reduce_call_lower(call);
+    const PgkmReduction program = reduce_call_program(call);
     PgkmJobHolder *holder = NULL;
+    ListCell *cell;
 
-    check_size(program);
+    check_size(&program);
 
-    const PgkmReduced *const reduced = reduce_call_run(call, program, CurrentMemoryContext, &holder);
-    const ReduceParameters *const next = update_all(iteration, program, reduced);
+    const PgkmReduced *const reduced = reduce_call_run(call, &program, CurrentMemoryContext, &holder);
+    const List *next = call->parameters;
 
-    iteration->converged = is_done(iteration, next, program, reduced);
+    foreach (cell, iteration->updates)
+        next = apply_update(iteration, (const Update *)lfirst(cell), next, with_result(next, &program, reduced));
+    iteration->converged = is_done(iteration, next, &program, reduced);
     ++iteration->n_iter;
 
     MemoryContext own = MemoryContextSwitchTo(keep);
-    const ReduceParameters *const kept = reduce_parameters_copy(next);
+    const List *const kept = reduce_parameters_copy(next);
 
     MemoryContextSwitchTo(own);
     return kept;
@@ -275,14 +274,13 @@ static void run_loop(Iteration *iteration)
 {
     MemoryContext caller = CurrentMemoryContext;
     TableCall *const table = iteration->reduction.call;
-    MemoryContext own[2]; /* of an iteration, and of parameters: each holds the last ones while the next are made */
+    MemoryContext own[2]; /* of parameters: each holds the last ones while the next are made */
 
     table_call_keep_rows(table);
     for (int i = 0; i < 2; ++i)
-        own[i] = AllocSetContextCreate(table->context, "kmeans iteration", ALLOCSET_DEFAULT_SIZES);
+        own[i] = AllocSetContextCreate(table->context, "kmeans parameters", ALLOCSET_DEFAULT_SIZES);
     while (!iteration->converged && iteration->n_iter < iteration->max_iter) {
         MemoryContext kept = own[iteration->n_iter % 2];
-
         MemoryContext work = AllocSetContextCreate(table->context, "kmeans iteration", ALLOCSET_DEFAULT_SIZES);
 
         MemoryContextReset(kept);
@@ -294,7 +292,7 @@ static void run_loop(Iteration *iteration)
 }
 
 /*
- * reduction_iterate(relation, name, start, update, until, max_iter) -> (params, n_iter, converged)
+ * reduction_iterate(relation, reduction, start, update, until, max_iter) -> (params, n_iter, converged)
  *
  *   rows := SELECT the columns that the reduction names FROM relation, as the caller
  *   params := start
@@ -304,17 +302,17 @@ Datum pgkm_reduction_iterate(PG_FUNCTION_ARGS)
 {
     Iteration iteration;
     TupleDesc tupdesc;
+    ListCell *cell, *name;
 
     if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
         elog(ERROR, "reduction_iterate must return a row");
-    memset(&iteration, 0, sizeof iteration);
     read_arguments(&iteration, fcinfo);
-    iteration.reduction.call = table_call_create();
 
     const bool any = reduce_call_read(&iteration.reduction, fcinfo);
 
-    for (int i = 0; i < iteration.n_updates; ++i)
-        reduce_call_check_parameter(&iteration.reduction, iteration.updates[i].text.what);
+    foreach (cell, iteration.updates)
+        foreach (name, ((const Update *)lfirst(cell))->names)
+            reduce_call_check_parameter(&iteration.reduction, (const char *)lfirst(name));
     if (any)
         run_loop(&iteration);
 

@@ -1,173 +1,45 @@
 /*
- * object.cpp - reads reduction objects, and checks them.
+ * object.cpp - reads reductions, and makes their trees.
  */
 #include "pg/reduce/object.h"
 
-#include "pg/reduce/parameters.h"
-
 extern "C" {
 #include "utils/builtins.h"
+#include "utils/fmgrprotos.h"
+#include "utils/json.h"
 }
 
-/* More of them are hardly wanted. */
+/* More objects are hardly wanted. */
 #define MAX_OBJECTS 64
 
-struct TextField {
-    const char *name;
-    Size offset;
-};
+enum TextNumber { TEXT_INDEX, TEXT_VALUE, TEXT_CELLS, TEXT_OP, TEXT_FILTER, TEXT_KEY };
 
-static const TextField text_fields[REDUCE_TEXTS] = {
-    {"index", offsetof(ReduceObject, index)},   {"value", offsetof(ReduceObject, value)},
-    {"cells", offsetof(ReduceObject, cells)},   {"op", offsetof(ReduceObject, op)},
-    {"filter", offsetof(ReduceObject, filter)}, {"key", offsetof(ReduceObject, key)}};
+static const char *const text_names[REDUCE_TEXTS] = {"index", "value", "cells", "op", "filter", "key"};
 
-ReduceText *reduce_object_text(ReduceObject *object, int i)
-{
-    return (ReduceText *)((char *)object + text_fields[i].offset);
-}
-
-[[noreturn]] static void raise_object(const ReduceObject *object, const char *message)
+[[noreturn]] static void raise_invalid(const char *message, const char *object)
 {
     ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("%s", message),
-                    object->name == NULL ? 0 : errdetail("The object is \"%s\".", object->name)));
+                    object == NULL ? 0 : errdetail("The object is \"%s\".", object)));
     pg_unreachable();
 }
 
-/* --- reading --- */
+/* --- trees --- */
 
-static ReduceObjects *make_objects(int count)
+static PgkmCombine combine_of(const char *object, const char *word)
 {
-    ReduceObjects *const objects = (ReduceObjects *)palloc0(sizeof(ReduceObjects));
+    static const char *const names[] = {"sum", "min", "max", "count", "argmin"};
 
-    if (count < 1 || count > MAX_OBJECTS)
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("a reduction has 1 to %d objects, not %d", MAX_OBJECTS, count)));
-    objects->objects = (ReduceObject *)palloc0(count * sizeof(ReduceObject));
-    for (int i = 0; i < count * REDUCE_TEXTS; ++i)
-        reduce_object_text(&objects->objects[i / REDUCE_TEXTS], i % REDUCE_TEXTS)->what =
-            text_fields[i % REDUCE_TEXTS].name;
-    return objects;
-}
-
-static void set_text(ReduceObjects *objects, ReduceObject *object, int i, const char *text)
-{
-    *reduce_object_text(object, i) = {text_fields[i].name, text, objects->end};
-    objects->end += (int32)Min(strlen(text), (size_t)REDUCE_MAX_TEXT) + 1;
-}
-
-[[noreturn]] static void raise_let(void)
-{
-    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("let must be a JSON object of expressions")));
-    pg_unreachable();
-}
-
-static void read_lets(ReduceObjects *objects, JsonbContainer *container)
-{
-    if (!JsonContainerIsObject(container))
-        raise_let();
-    objects->lets.lets = (ReduceLet *)palloc0(Max(JsonContainerSize(container), 1) * sizeof(ReduceLet));
-    reduce_each_field(container, [objects](const char *name, const JsonbValue *value) {
-        if (value->type != jbvString)
-            raise_let();
-        objects->lets.lets[objects->lets.n_lets++].text = {name, pnstrdup(value->val.string.val, value->val.string.len),
-                                                           objects->end};
-        objects->end += Min(value->val.string.len, REDUCE_MAX_TEXT) + 1;
-    });
-}
-
-void reduce_objects_let(ReduceObjects *objects, Jsonb *lets)
-{
-    read_lets(objects, &lets->root);
-}
-
-ReduceObjects *reduce_objects_of_arguments(FunctionCallInfo fcinfo, int first)
-{
-    ReduceObjects *const objects = make_objects(1);
-
-    objects->n_objects = 1;
-    for (int i = 0; i < REDUCE_TEXTS; ++i)
-        if (!PG_ARGISNULL(first + i))
-            set_text(objects, &objects->objects[0], i, text_to_cstring(PG_GETARG_TEXT_PP(first + i)));
-    if (!PG_ARGISNULL(first + REDUCE_TEXTS))
-        reduce_objects_let(objects, PG_GETARG_JSONB_P(first + REDUCE_TEXTS));
-    return objects;
-}
-
-static void set_field(ReduceObjects *objects, ReduceObject *object, const char *key, const JsonbValue *value,
-                      bool *exact)
-{
-    if (exact != NULL && strcmp(key, "exact") == 0 && value->type == jbvBool) {
-        *exact = value->val.boolean;
-        return;
-    }
-    if (exact != NULL && strcmp(key, "let") == 0 && value->type == jbvBinary) {
-        read_lets(objects, value->val.binary.data);
-        return;
-    }
-    for (int i = 0; i < REDUCE_TEXTS; ++i)
-        if (strcmp(key, text_fields[i].name) == 0 && value->type == jbvNull)
-            return;
-        else if (strcmp(key, text_fields[i].name) == 0 && value->type == jbvString) {
-            set_text(objects, object, i, pnstrdup(value->val.string.val, value->val.string.len));
-            return;
-        }
-    raise_object(object, psprintf("a reduction object has no text \"%s\"", key));
-}
-
-static void read_object(ReduceObjects *objects, JsonbContainer *container, const char *name, bool *exact)
-{
-    ReduceObject *const object = &objects->objects[objects->n_objects++];
-
-    object->name = name;
-    if (!JsonContainerIsObject(container))
-        raise_object(object, "a reduction object must be a JSON object of texts");
-    reduce_each_field(container,
-                      [=](const char *key, const JsonbValue *value) { set_field(objects, object, key, value, exact); });
-}
-
-ReduceObjects *reduce_objects_of_definition(Jsonb *definition, bool *exact)
-{
-    ReduceObjects *const objects = make_objects(1);
-
-    read_object(objects, &definition->root, NULL, exact);
-    return objects;
-}
-
-ReduceObjects *reduce_objects_of_jsonb(Jsonb *jsonb)
-{
-    if (!JB_ROOT_IS_OBJECT(jsonb))
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("objects must be a JSON object")));
-
-    ReduceObjects *const objects = make_objects(JB_ROOT_COUNT(jsonb));
-
-    reduce_each_field(&jsonb->root, [objects](const char *name, const JsonbValue *value) {
-        if (value->type != jbvBinary)
-            ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                            errmsg("a reduction object must be a JSON object of texts"),
-                            errdetail("The object is \"%s\".", name)));
-        read_object(objects, value->val.binary.data, name, NULL);
-    });
-    return objects;
-}
-
-/* --- checks --- */
-
-static const char *const combine_names[] = {"sum", "min", "max", "count", "argmin"};
-
-static PgkmCombine combine_of(const ReduceObject *object, const char *word)
-{
-    for (int i = 0; i < (int)lengthof(combine_names); ++i)
-        if (pg_strcasecmp(word, combine_names[i]) == 0)
+    for (int i = 0; i < (int)lengthof(names); ++i)
+        if (pg_strcasecmp(word, names[i]) == 0)
             return (PgkmCombine)i;
-    raise_object(object,
-                 psprintf("op must be sum, min, max, count or argmin, or a list of these in braces, not \"%s\"", word));
+    raise_invalid(psprintf("op must be sum, min, max, count or argmin, or a list of these in braces, not \"%s\"", word),
+                  object);
 }
 
-/* One for each value, from one word for all or a list of as many. */
-static int read_combines(ReduceObject *object, PgkmCombine *combines, int capacity)
+/* One for each value, from one word for all or a list of as many. Returns how many are given. */
+static int read_combines(const char *object, const char *op, PgkmCombine *combines, int capacity)
 {
-    char *const copy = pstrdup(object->op.text == NULL ? "sum" : object->op.text);
+    char *const copy = pstrdup(op == NULL ? "sum" : op);
     char *rest = NULL;
     int count = 0;
 
@@ -179,72 +51,176 @@ static int read_combines(ReduceObject *object, PgkmCombine *combines, int capaci
     return count;
 }
 
-static void set_values(ReduceObject *object)
+/* What stands for the value where rows are only counted. */
+static List *one_for_each_row(ReduceTexts *texts, const char *op)
 {
-    ReduceTerm *const one = (ReduceTerm *)palloc0(sizeof(ReduceTerm));
+    PgkmTerm *const one = (PgkmTerm *)palloc0(sizeof(PgkmTerm));
+
+    one->kind = PGKM_TERM_NUMBER;
+    one->number = 1;
+    one->place = reduce_add_text(texts, text_names[TEXT_OP], op);
+    return list_make1(one);
+}
+
+static void parse_values(ReduceSource *source, const char *object, const char *const *given, PgkmObjectTree *tree)
+{
+    const char *const value = given[TEXT_VALUE];
+    const char *const op = given[TEXT_OP];
+    List *const terms = value != NULL ? reduce_parse_list(&source->texts, text_names[TEXT_VALUE], value)
+                                      : one_for_each_row(&source->texts, op == NULL ? "" : op);
+    const int count = list_length(terms);
+    PgkmCombine *const combines = (PgkmCombine *)palloc(count * sizeof(PgkmCombine));
+    const int n_words = read_combines(object, op, combines, count);
     bool all_counted = true;
     bool any_argmin = false;
 
-    one->kind = TERM_NUMBER;
-    one->number = 1;
-    one->place = object->op.start;
-    object->values = object->value.text == NULL ? list_make1(one) : reduce_parse_list(&object->value);
-
-    const int count = list_length(object->values);
-
-    object->combines = (PgkmCombine *)palloc(count * sizeof(PgkmCombine));
-
-    const int given = read_combines(object, object->combines, count);
-
-    if (given != 1 && given != count)
-        raise_object(object, psprintf("op must be one word, or %d of them for as many values, not %d", count, given));
+    if (n_words != 1 && n_words != count)
+        raise_invalid(psprintf("op must be one word, or %d of them for as many values, not %d", count, n_words),
+                      object);
+    tree->values = (const PgkmTerm **)palloc(count * sizeof(PgkmTerm *));
     for (int i = 0; i < count; ++i) {
-        all_counted = all_counted && object->combines[i] == PGKM_COMBINE_COUNT;
-        any_argmin = any_argmin || object->combines[i] == PGKM_COMBINE_ARGMIN;
+        tree->values[i] = (const PgkmTerm *)list_nth(terms, i);
+        all_counted = all_counted && combines[i] == PGKM_COMBINE_COUNT;
+        any_argmin = any_argmin || combines[i] == PGKM_COMBINE_ARGMIN;
     }
-    if (object->value.text == NULL && !all_counted)
-        raise_object(object, "value must be given unless op is count");
-    if (any_argmin != (object->key.text != NULL))
-        raise_object(object, any_argmin ? "op argmin needs a key" : "a key is for op argmin alone");
+    if (value == NULL && !all_counted)
+        raise_invalid("value must be given unless op is count", object);
+    if (any_argmin != (given[TEXT_KEY] != NULL))
+        raise_invalid(any_argmin ? "op argmin needs a key" : "a key is for op argmin alone", object);
+    tree->combines = combines;
+    tree->n_values = count;
 }
 
-static ReduceTerm *parse_if_given(const ReduceText *text)
+/* Adds an object of the texts that are given, others are NULL. */
+static void add_object(ReduceSource *source, const char *name, const char *const *given)
 {
-    return text->text == NULL ? NULL : reduce_parse(text);
+    PgkmObjectTree *const tree = &source->objects[source->n_objects];
+    const auto parse = [=](TextNumber i) { return reduce_parse(&source->texts, text_names[i], given[i]); };
+
+    if ((given[TEXT_INDEX] == NULL) != (given[TEXT_CELLS] == NULL))
+        raise_invalid(given[TEXT_INDEX] == NULL ? "cells need an index" : "an index needs cells", name);
+    source->object_names[source->n_objects++] = name;
+    tree->filter = parse(TEXT_FILTER);
+    tree->cells = parse(TEXT_CELLS);
+    tree->index = parse(TEXT_INDEX);
+    parse_values(source, name, given, tree);
+    tree->key = parse(TEXT_KEY);
 }
 
-void reduce_objects_parse(ReduceObjects *objects)
-{
-    for (int i = 0; i < objects->lets.n_lets; ++i)
-        objects->lets.lets[i].term = reduce_parse(&objects->lets.lets[i].text);
-    for (int i = 0; i < objects->n_objects; ++i) {
-        ReduceObject *const object = &objects->objects[i];
+/* --- reading --- */
 
-        if (object->index.text == NULL && object->cells.text != NULL)
-            raise_object(object, "cells need an index");
-        if (object->cells.text == NULL && object->index.text != NULL)
-            raise_object(object, "an index needs cells");
-        object->index_term = parse_if_given(&object->index);
-        object->cells_term = parse_if_given(&object->cells);
-        object->filter_term = parse_if_given(&object->filter);
-        object->key_term = parse_if_given(&object->key);
-        set_values(object);
-    }
+static void make_source(ReduceSource *source, int n_objects)
+{
+    if (n_objects < 1 || n_objects > MAX_OBJECTS)
+        raise_invalid(psprintf("a reduction has 1 to %d objects, not %d", MAX_OBJECTS, n_objects), NULL);
+    memset(source, 0, sizeof *source);
+    source->objects = (PgkmObjectTree *)palloc0(n_objects * sizeof(PgkmObjectTree));
+    source->object_names = (const char **)palloc(n_objects * sizeof(char *));
 }
 
-const ReduceText *reduce_objects_find(const ReduceObjects *objects, int32 place)
+static const char *copy_text(const JsonbValue *value)
 {
-    const ReduceText *found = NULL;
-    const auto look_at = [&found, place](const ReduceText *text) {
-        if (text->text != NULL && text->start <= place && (found == NULL || text->start >= found->start))
-            found = text;
-    };
+    return pnstrdup(value->val.string.val, value->val.string.len);
+}
 
-    for (int i = 0; i < objects->lets.n_lets; ++i)
-        look_at(&objects->lets.lets[i].text);
+void reduce_read_let(ReduceSource *source, JsonbContainer *let)
+{
+    const char *const message = "let must be a JSON object of expressions";
 
-    for (int i = 0; i < objects->n_objects; ++i)
-        for (int j = 0; j < REDUCE_TEXTS; ++j)
-            look_at(reduce_object_text(&objects->objects[i], j));
-    return found;
+    if (!JsonContainerIsObject(let))
+        raise_invalid(message, NULL);
+    source->lets = (PgkmLet *)palloc((JsonContainerSize(let) + 1) * sizeof(PgkmLet));
+    reduce_each_field(let, [=](const char *name, const JsonbValue *value) {
+        if (value->type != jbvString)
+            raise_invalid(message, NULL);
+        source->lets[source->n_lets++] = {name, reduce_parse(&source->texts, name, copy_text(value))};
+    });
+}
+
+static void get_texts(FunctionCallInfo fcinfo, int first, const char **texts)
+{
+    for (int i = 0; i < REDUCE_TEXTS; ++i)
+        texts[i] = PG_ARGISNULL(first + i) ? NULL : text_to_cstring(PG_GETARG_TEXT_PP(first + i));
+}
+
+void reduce_read_arguments(ReduceSource *source, FunctionCallInfo fcinfo, int first)
+{
+    const int let = first + REDUCE_TEXTS;
+    const char *texts[REDUCE_TEXTS];
+
+    make_source(source, 1);
+    get_texts(fcinfo, first, texts);
+    if (!PG_ARGISNULL(let))
+        reduce_read_let(source, &PG_GETARG_JSONB_P(let)->root);
+    source->exact = !PG_ARGISNULL(let + 1) && PG_GETARG_BOOL(let + 1);
+    add_object(source, NULL, texts);
+}
+
+Datum reduce_value_of_arguments(FunctionCallInfo fcinfo, int first)
+{
+    const int let = first + REDUCE_TEXTS;
+    const char *texts[REDUCE_TEXTS];
+    StringInfoData json;
+
+    initStringInfo(&json);
+    get_texts(fcinfo, first, texts);
+    for (int i = 0; i < REDUCE_TEXTS; ++i)
+        if (texts[i] != NULL) {
+            appendStringInfo(&json, "%s\"%s\": ", json.len == 0 ? "{" : ", ", text_names[i]);
+            escape_json(&json, texts[i]);
+        }
+    if (!PG_ARGISNULL(let))
+        appendStringInfo(&json, ", \"let\": %s", JsonbToCString(NULL, &PG_GETARG_JSONB_P(let)->root, 0));
+    if (!PG_ARGISNULL(let + 1))
+        appendStringInfo(&json, ", \"exact\": %s", PG_GETARG_BOOL(let + 1) ? "true" : "false");
+    appendStringInfoChar(&json, '}');
+    return DirectFunctionCall1(jsonb_in, CStringGetDatum(json.data));
+}
+
+/* The number of the text of that name; REDUCE_TEXTS for none. */
+static int find_text(const char *name)
+{
+    int i = 0;
+
+    while (i < REDUCE_TEXTS && strcmp(name, text_names[i]) != 0)
+        ++i;
+    return i;
+}
+
+/* `let` and `exact` are for a reduction as a whole, which has no name. */
+static void read_object(ReduceSource *source, JsonbContainer *container, const char *name)
+{
+    const char *texts[REDUCE_TEXTS] = {NULL};
+
+    if (container == NULL || !JsonContainerIsObject(container))
+        raise_invalid("a reduction object must be a JSON object of texts", name);
+    reduce_each_field(container, [=, &texts](const char *key, const JsonbValue *value) {
+        const int text = find_text(key);
+
+        if (text < REDUCE_TEXTS && (value->type == jbvNull || value->type == jbvString))
+            texts[text] = value->type == jbvNull ? NULL : copy_text(value);
+        else if (name == NULL && strcmp(key, "exact") == 0 && value->type == jbvBool)
+            source->exact = value->val.boolean;
+        else if (name == NULL && strcmp(key, "let") == 0 && value->type == jbvBinary)
+            reduce_read_let(source, value->val.binary.data);
+        else
+            raise_invalid(psprintf("a reduction object has no text \"%s\"", key), name);
+    });
+    add_object(source, name, texts);
+}
+
+void reduce_read_value(ReduceSource *source, Jsonb *value)
+{
+    make_source(source, 1);
+    read_object(source, &value->root, NULL);
+}
+
+void reduce_read_objects(ReduceSource *source, Jsonb *objects)
+{
+    if (!JB_ROOT_IS_OBJECT(objects))
+        raise_invalid("objects must be a JSON object", NULL);
+    make_source(source, JB_ROOT_COUNT(objects));
+    reduce_each_field(&objects->root, [source](const char *name, const JsonbValue *value) {
+        read_object(source, value->type == jbvBinary ? value->val.binary.data : NULL, name);
+    });
 }

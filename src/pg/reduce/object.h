@@ -1,42 +1,59 @@
 /*
- * object.h - reduction objects as the user gives them: arguments of a function, or JSON objects.
+ * object.h - a reduction as the user gives it: by arguments of a function, or as a JSON value.
  */
 #ifndef PGKM_PG_REDUCE_OBJECT_H
 #define PGKM_PG_REDUCE_OBJECT_H
 
-#include "pg/reduce/lower.h"
+#include "pg/reduce/parse.h"
 
 extern "C" {
+#include "fmgr.h"
 #include "utils/jsonb.h"
 }
 
-struct ReduceObjects {
-    ReduceObject *objects;
-    int n_objects;
-    ReduceLets lets;
-    int32 end; /* of the places of all texts */
-};
-
 /* The texts of an object: index, value, cells, op, filter, key. */
 #define REDUCE_TEXTS 6
-ReduceText *reduce_object_text(ReduceObject *object, int i);
 
-/* One object, of arguments from there on, in that order; behind them its lets. */
-ReduceObjects *reduce_objects_of_arguments(FunctionCallInfo fcinfo, int first);
+/* A reduction of one object or several, and the trees of its texts. */
+struct ReduceSource {
+    PgkmObjectTree *objects;
+    const char **object_names; /* NULL: there is one, without a name */
+    int n_objects;
+    PgkmLet *lets;
+    int n_lets;
+    bool exact;
+    ReduceTexts texts;
+};
 
-/* One of a JSON object with those keys and "let"; *exact is the value of its key "exact", where it has one. */
-ReduceObjects *reduce_objects_of_definition(Jsonb *definition, bool *exact);
+/* Calls visit(name, value) for each field of a JSON object. */
+template <typename Visit>
+static void reduce_each_field(JsonbContainer *object, Visit visit)
+{
+    JsonbIterator *iterator = JsonbIteratorInit(object);
+    JsonbIteratorToken token;
+    JsonbValue value;
+    const char *name = NULL;
 
-/* Those of a JSON object of such objects. */
-ReduceObjects *reduce_objects_of_jsonb(Jsonb *objects);
+    while ((token = JsonbIteratorNext(&iterator, &value, true)) != WJB_DONE) {
+        if (token == WJB_KEY)
+            name = pnstrdup(value.val.string.val, value.val.string.len);
+        else if (token == WJB_VALUE)
+            visit(name, &value);
+    }
+}
 
-/* Adds the expressions of a JSON object. */
-void reduce_objects_let(ReduceObjects *objects, Jsonb *lets);
+/* Texts are parsed as they are read. What does not go with what is 22023. */
 
-/* Parses the texts, and checks what goes with what: 22023. */
-void reduce_objects_parse(ReduceObjects *objects);
+/* One object, of arguments from there on: the texts, let, exact. */
+void reduce_read_arguments(ReduceSource *source, FunctionCallInfo fcinfo, int first);
 
-/* The text that holds the place. */
-const ReduceText *reduce_objects_find(const ReduceObjects *objects, int32 place);
+/* One of a JSON object with these keys, which is made of such arguments. */
+void reduce_read_value(ReduceSource *source, Jsonb *value);
+Datum reduce_value_of_arguments(FunctionCallInfo fcinfo, int first);
+
+/* Those of a JSON object of objects, each with its texts. */
+void reduce_read_objects(ReduceSource *source, Jsonb *objects);
+
+void reduce_read_let(ReduceSource *source, JsonbContainer *let);
 
 #endif

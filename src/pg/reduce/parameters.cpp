@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "pg/reduce/object.h"
 #include "pg/run/memory_account.h"
 #include "pg/values/json_text.h"
 
@@ -36,57 +37,45 @@ static double read_number(const JsonbValue *value, const char *name)
     return number;
 }
 
-static Size check_bytes(int64 count)
+double *reduce_numbers(int64 count)
 {
     const Size bytes = count * sizeof(double);
 
     if (bytes > pgkm_memory_available())
         pgkm_raise_working_memory("A parameter", bytes);
-    return bytes;
+    return (double *)MemoryContextAllocHuge(CurrentMemoryContext, bytes);
 }
 
-double *reduce_numbers(int64 count)
+static int64 numbers_of(const PgkmNamed *name)
 {
-    return (double *)MemoryContextAllocHuge(CurrentMemoryContext, check_bytes(count));
+    return name->extent[0] * name->extent[1];
 }
 
-static double *add_values(ReduceParameters *parameters, int64 count)
+/* How many values there are at most: scalars in the JSON text. */
+static int64 count_scalars(JsonbContainer *list)
 {
-    const int64 needed = parameters->n_values + count;
+    JsonbIterator *iterator = JsonbIteratorInit(list);
+    JsonbIteratorToken token;
+    JsonbValue value;
+    int64 count = 0;
 
-    if (needed > parameters->capacity) {
-        const int64 capacity = Max(needed, Max(2 * parameters->capacity, (int64)64));
-
-        parameters->values = parameters->capacity == 0
-                                 ? reduce_numbers(capacity)
-                                 : (double *)repalloc_huge(parameters->values, check_bytes(capacity));
-        parameters->capacity = capacity;
-    }
-    parameters->n_values = needed;
-    return parameters->values + parameters->n_values - count;
-}
-
-/* Between looks at the cancel flag. */
-#define COPIED_AT_ONCE ((int64)1 << 20)
-
-/* Without names, with place for so many. */
-static ReduceParameters *make_parameters(int n_names)
-{
-    ReduceParameters *const parameters = (ReduceParameters *)palloc0(sizeof(ReduceParameters));
-
-    parameters->names = (ReduceName *)palloc(Max(n_names, 1) * sizeof(ReduceName));
-    return parameters;
+    while ((token = JsonbIteratorNext(&iterator, &value, false)) != WJB_DONE)
+        count += token == WJB_ELEM;
+    return count;
 }
 
 /* The lists of a value, or the list itself. All are checked to be as long. */
-static void read_list(ReduceParameters *parameters, ReduceName *name, JsonbContainer *list)
+static void read_list(PgkmNamed *name, JsonbContainer *list)
 {
     JsonbIterator *iterator = JsonbIteratorInit(list);
+    double *const values = reduce_numbers(count_scalars(list));
     JsonbValue value;
     JsonbIteratorToken token;
     int depth = 0;
-    int32 in_row = 0;
+    int64 in_row = 0;
+    int64 count = 0;
 
+    name->values = values;
     name->extent[0] = 0;
     while ((token = JsonbIteratorNext(&iterator, &value, false)) != WJB_DONE) {
         const bool has_numbers = name->dimensions == 1 && name->extent[0] > 0; /* no list may follow them */
@@ -99,7 +88,7 @@ static void read_list(ReduceParameters *parameters, ReduceName *name, JsonbConta
                 raise_parameter(name->name);
             name->extent[1] = name->dimensions == 2 ? in_row : 1;
         } else if (token == WJB_ELEM && depth == name->dimensions) {
-            *add_values(parameters, 1) = read_number(&value, name->name);
+            values[count++] = read_number(&value, name->name);
             ++*(depth == 1 ? &name->extent[0] : &in_row);
         } else {
             raise_parameter(name->name);
@@ -109,111 +98,96 @@ static void read_list(ReduceParameters *parameters, ReduceName *name, JsonbConta
         raise_parameter(name->name);
 }
 
-static void read_parameter(ReduceParameters *parameters, const char *text, const JsonbValue *value)
+List *reduce_parameters_add(List *parameters, const char *name, int dimensions, const int64 *extent,
+                            const double *values)
 {
-    ReduceName *const name = &parameters->names[parameters->n_names++];
+    PgkmNamed *const added = (PgkmNamed *)palloc(sizeof(PgkmNamed));
 
-    *name = {text, 0, {1, 1}, parameters->n_values, false};
-    if (value->type == jbvBinary)
-        read_list(parameters, name, value->val.binary.data);
-    else
-        *add_values(parameters, 1) = read_number(value, text);
+    *added = {pstrdup(name), dimensions, {extent[0], extent[1]}, 0, 0, values};
+    return lappend(parameters, added);
 }
 
-ReduceParameters *reduce_parameters_read(Jsonb *object)
+List *reduce_parameters_read(Jsonb *object)
 {
+    static const int64 one[] = {1, 1};
+    List *parameters = NIL;
+
     if (object == NULL)
-        return make_parameters(0);
+        return NIL;
     if (!JB_ROOT_IS_OBJECT(object))
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("params must be a JSON object")));
+    reduce_each_field(&object->root, [&parameters](const char *name, const JsonbValue *value) {
+        double *const number = value->type == jbvBinary ? NULL : reduce_numbers(1);
 
-    ReduceParameters *const parameters = make_parameters(JB_ROOT_COUNT(object));
-
-    reduce_each_field(&object->root, [parameters](const char *name, const JsonbValue *value) {
-        read_parameter(parameters, name, value);
+        parameters = reduce_parameters_add(parameters, name, 0, one, number);
+        if (number == NULL)
+            read_list((PgkmNamed *)llast(parameters), value->val.binary.data);
+        else
+            *number = read_number(value, name);
     });
     return parameters;
 }
 
-static void add_parameter(ReduceParameters *parameters, const char *name, const ReduceName *shape, const double *values)
+const PgkmNamed *reduce_parameters_find(const List *parameters, const char *name)
 {
-    const int64 count = (int64)shape->extent[0] * shape->extent[1];
-    ReduceName *const added = &parameters->names[parameters->n_names++];
+    ListCell *cell;
 
-    *added = *shape;
-    added->name = pstrdup(name);
-    added->first = parameters->n_values;
+    foreach (cell, parameters)
+        if (strcmp(((const PgkmNamed *)lfirst(cell))->name, name) == 0)
+            return (const PgkmNamed *)lfirst(cell);
+    return NULL;
+}
 
-    double *const target = add_values(parameters, count);
+/* Between looks at the cancel flag. */
+#define COPIED_AT_ONCE ((int64)1 << 20)
 
-    for (int64 i = 0; i < count; i += COPIED_AT_ONCE) {
-        CHECK_FOR_INTERRUPTS();
-        memcpy(target + i, values + i, Min(count - i, COPIED_AT_ONCE) * sizeof(double));
+List *reduce_parameters_copy(const List *parameters)
+{
+    List *copy = NIL;
+    ListCell *cell;
+
+    foreach (cell, parameters) {
+        const PgkmNamed *const from = (const PgkmNamed *)lfirst(cell);
+        const int64 count = numbers_of(from);
+        double *const values = reduce_numbers(count);
+
+        for (int64 i = 0; i < count; i += COPIED_AT_ONCE) {
+            CHECK_FOR_INTERRUPTS();
+            memcpy(values + i, from->values + i, Min(count - i, COPIED_AT_ONCE) * sizeof(double));
+        }
+        copy = reduce_parameters_add(copy, from->name, from->dimensions, from->extent, values);
     }
-}
-
-/* Those of another name than `except`, under their name behind a prefix. */
-static void add_all(ReduceParameters *parameters, const ReduceParameters *from, const char *except, const char *prefix)
-{
-    for (int i = 0; i < from->n_names; ++i)
-        if (except == NULL || strcmp(from->names[i].name, except) != 0)
-            add_parameter(parameters, psprintf("%s%s", prefix, from->names[i].name), &from->names[i],
-                          from->values + from->names[i].first);
-}
-
-ReduceParameters *reduce_parameters_with(const ReduceParameters *parameters, const char *name, int dimensions,
-                                         const int64 *extent, const double *values)
-{
-    ReduceParameters *const more = make_parameters(parameters->n_names + 1);
-    const ReduceName shape = {name, dimensions, {(int32)extent[0], (int32)extent[1]}, 0, false};
-
-    add_all(more, parameters, name, "");
-    add_parameter(more, name, &shape, values);
-    return more;
-}
-
-ReduceParameters *reduce_parameters_with_old(const ReduceParameters *parameters, const ReduceParameters *from)
-{
-    ReduceParameters *const more = make_parameters(parameters->n_names + from->n_names);
-
-    add_all(more, parameters, NULL, "");
-    add_all(more, from, NULL, "old.");
-    return more;
-}
-
-ReduceParameters *reduce_parameters_copy(const ReduceParameters *parameters)
-{
-    ReduceParameters *const copy = make_parameters(parameters->n_names);
-
-    add_all(copy, parameters, NULL, "");
     return copy;
 }
 
-Jsonb *reduce_parameters_jsonb(const ReduceParameters *parameters)
+static void append_values(StringInfo text, const PgkmNamed *name)
+{
+    if (name->dimensions == 0)
+        pgkm_append_double(text, name->values[0]);
+    else if (name->dimensions == 1)
+        pgkm_append_list(text, name->values, name->extent[0]);
+    for (int64 row = 0; row < name->extent[0] && name->dimensions == 2; ++row) {
+        CHECK_FOR_INTERRUPTS();
+        appendStringInfoString(text, row == 0 ? "[" : ", ");
+        pgkm_append_list(text, name->values + row * name->extent[1], name->extent[1]);
+    }
+    appendStringInfoString(text, name->dimensions == 2 ? "]" : "");
+}
+
+Jsonb *reduce_parameters_jsonb(const List *parameters)
 {
     StringInfoData text;
+    ListCell *cell;
 
     initStringInfo(&text);
-    appendStringInfoChar(&text, '{');
-    for (int i = 0; i < parameters->n_names; ++i) {
-        const ReduceName *const name = &parameters->names[i];
-        const double *const values = parameters->values + name->first;
+    foreach (cell, parameters) {
+        const PgkmNamed *const name = (const PgkmNamed *)lfirst(cell);
 
-        appendStringInfoString(&text, i == 0 ? "" : ", ");
+        appendStringInfoString(&text, text.len == 0 ? "{" : ", ");
         escape_json(&text, name->name);
         appendStringInfoString(&text, ": ");
-        for (int32 row = 0; row < name->extent[0] && name->dimensions == 2; ++row) {
-            CHECK_FOR_INTERRUPTS();
-            appendStringInfoString(&text, row == 0 ? "[" : ", ");
-            pgkm_append_list(&text, values + (int64)row * name->extent[1], name->extent[1]);
-        }
-        if (name->dimensions == 2)
-            appendStringInfoChar(&text, ']');
-        else if (name->dimensions == 1)
-            pgkm_append_list(&text, values, name->extent[0]);
-        else
-            pgkm_append_double(&text, values[0]);
+        append_values(&text, name);
     }
-    appendStringInfoChar(&text, '}');
+    appendStringInfoString(&text, text.len == 0 ? "{}" : "}");
     return DatumGetJsonbP(DirectFunctionCall1(jsonb_in, CStringGetDatum(text.data)));
 }

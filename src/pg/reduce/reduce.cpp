@@ -1,8 +1,7 @@
 /*
- * reduce.cpp - reduce, reduce_many and reduction_source: the functions that take a reduction once.
+ * reduce.cpp - reduction_define, reduce, reduce_many and reduction_source.
  */
 #include "pg/reduce/call.h"
-#include "pg/reduce/definition.h"
 
 #include <cmath>
 
@@ -11,132 +10,123 @@ extern "C" {
 #include "miscadmin.h"
 #include "utils/array.h"
 
+PG_FUNCTION_INFO_V1(pgkm_reduction_define);
 PG_FUNCTION_INFO_V1(pgkm_reduce);
 PG_FUNCTION_INFO_V1(pgkm_reduce_many);
 PG_FUNCTION_INFO_V1(pgkm_source_of_reduction);
 }
 
-/* Of reduce, behind the relation. */
+/* Of reduce and, from its texts on, of reduction_define. */
 enum ReduceArgument {
-    REDUCE_NAME = TABLE_RELATION + 1,
+    REDUCE_VALUE = TABLE_RELATION + 1,
     REDUCE_PARAMS,
-    REDUCE_INDEX, /* the other texts follow */
-    REDUCE_LET = REDUCE_INDEX + REDUCE_TEXTS,
-    REDUCE_EXACT,
-    REDUCE_LAYOUT, /* from here on of reduction_source */
+    REDUCE_INDEX,                                    /* the other texts, let and exact follow */
+    REDUCE_LAYOUT = REDUCE_INDEX + REDUCE_TEXTS + 2, /* from here on of reduction_source */
     REDUCE_CAPABILITY
 };
 
 /* Of reduce_many. */
 enum ManyArgument { MANY_OBJECTS = TABLE_RELATION + 1, MANY_PARAMS, MANY_LET, MANY_EXACT };
 
-/* A NaN stands for nothing: no row came to the cell. */
-static Datum values_of_cell(const double *values, int64 width)
+/* The cells of an object of so many values each, as rows, with its name if it has one. A NaN stands for nothing: no row
+ * came to the cell. Returns where the values of the next object begin. */
+static const double *put_cells(ReturnSetInfo *result, const char *name, int64 cells, int64 width, const double *values)
 {
-    bool whole = true;
-
-    for (int64 i = 0; i < width; ++i)
-        whole = whole && !std::isnan(values[i]);
-    if (whole)
-        return pgkm_array(values, {(int32)width});
+    if (width > (int64)(MaxAllocSize / sizeof(double)))
+        ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+                        errmsg("a cell of a reduction has too many values: %lld", (long long)width)));
 
     Datum *const elements = (Datum *)palloc(width * sizeof(Datum));
     bool *const nulls = (bool *)palloc(width * sizeof(bool));
     int extent = (int)width;
     int bound = 1;
 
-    for (int64 i = 0; i < width; ++i) {
-        elements[i] = Float8GetDatum(values[i]);
-        nulls[i] = std::isnan(values[i]);
-    }
-    ArrayType *const array = construct_md_array(elements, nulls, 1, &extent, &bound, FLOAT8OID, sizeof(double),
-                                                FLOAT8PASSBYVAL, TYPALIGN_DOUBLE);
-
-    pfree(elements);
-    pfree(nulls);
-    return PointerGetDatum(array);
-}
-
-/* The rows of the result, with the object's name where there are several. */
-static void put_cells(ReturnSetInfo *result, const ReduceCall *call, const ReduceProgram *program,
-                      const PgkmReduced *reduced)
-{
-    const double *values = reduced->values;
-
-    for (int i = 0; i < program->n_objects; ++i) {
-        const int64 width = reduce_object_width(program, i);
-        const char *const name = call->objects->objects[i].name;
-
-        if (width > (int64)(MaxAllocSize / sizeof(double)))
-            ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-                            errmsg("a cell of a reduction has too many values: %lld", (long long)width)));
-
-        for (int64 cell = 0; cell < program->objects[i].cells; ++cell, values += width) {
-            const Datum value = values_of_cell(values, width);
-
-            CHECK_FOR_INTERRUPTS();
-            if (name == NULL)
-                pgkm_result_put(result, {cell, value});
-            else
-                pgkm_result_put(result, {name, cell, value});
-            pfree(DatumGetPointer(value));
+    for (int64 cell = 0; cell < cells; ++cell, values += width) {
+        CHECK_FOR_INTERRUPTS();
+        for (int64 i = 0; i < width; ++i) {
+            elements[i] = Float8GetDatum(values[i]);
+            nulls[i] = std::isnan(values[i]);
         }
+
+        const Datum value = PointerGetDatum(construct_md_array(elements, nulls, 1, &extent, &bound, FLOAT8OID,
+                                                               sizeof(double), FLOAT8PASSBYVAL, TYPALIGN_DOUBLE));
+
+        if (name == NULL)
+            pgkm_result_put(result, {cell, value});
+        else
+            pgkm_result_put(result, {name, cell, value});
+        pfree(DatumGetPointer(value));
     }
+    return values;
 }
 
-static void run_once(ReduceCall *call, FunctionCallInfo fcinfo, ReturnSetInfo *result)
+/* Reduces the rows once, and returns the cells. */
+static Datum run_once(ReduceCall *call, FunctionCallInfo fcinfo)
 {
-    call->call = table_call_create();
+    ReturnSetInfo *const result = pgkm_result_begin(fcinfo);
+
     call->once = true;
     if (reduce_call_read(call, fcinfo)) {
-        const ReduceProgram *const program = call->program != NULL ? call->program : reduce_call_lower(call);
+        TableCall *const table = call->call;
+        const PgkmReduction *const program = &call->program;
+        const double *values = reduce_call_run(call, program, table->context, &table->job)->values;
 
-        put_cells(result, call, program, reduce_call_run(call, program, call->call->context, &call->call->job));
+        for (int i = 0; i < program->n_objects; ++i)
+            values = put_cells(result, call->source.object_names[i], program->objects[i].cells,
+                               pgkm_object_width(program, i), values);
     }
     table_call_destroy(call->call);
+    return (Datum)0;
 }
 
-static bool exact_argument(FunctionCallInfo fcinfo, int number)
-{
-    return !PG_ARGISNULL(number) && PG_GETARG_BOOL(number);
-}
-
-static ReduceParameters *params_argument(FunctionCallInfo fcinfo, int number)
-{
-    return reduce_parameters_read(PG_ARGISNULL(number) ? NULL : PG_GETARG_JSONB_P(number));
-}
-
-/* The arguments of reduce but the relation. */
-static void read_arguments(ReduceCall *call, FunctionCallInfo fcinfo, const char *function)
+static void begin_call(ReduceCall *call, FunctionCallInfo fcinfo, const char *function, int params)
 {
     memset(call, 0, sizeof *call);
     call->function = function;
-    call->exact = exact_argument(fcinfo, REDUCE_EXACT);
-    call->parameters = params_argument(fcinfo, REDUCE_PARAMS);
-    call->objects = reduce_objects_of_arguments(fcinfo, REDUCE_INDEX);
-    if (PG_ARGISNULL(REDUCE_NAME))
+    call->parameters = reduce_parameters_read(PG_ARGISNULL(params) ? NULL : PG_GETARG_JSONB_P(params));
+}
+
+/* The arguments of reduce: the reduction as a value, or by its texts. */
+static void read_arguments(ReduceCall *call, FunctionCallInfo fcinfo, const char *function)
+{
+    begin_call(call, fcinfo, function, REDUCE_PARAMS);
+    if (PG_ARGISNULL(REDUCE_VALUE)) {
+        reduce_read_arguments(&call->source, fcinfo, REDUCE_INDEX);
         return;
-    if (call->objects->end > 0 || !PG_ARGISNULL(REDUCE_EXACT))
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("a reduction is given by its name or by its texts, not by both")));
-    call->objects = reduction_find(fcinfo, PG_GETARG_TEXT_PP(REDUCE_NAME), &call->exact);
+    }
+    for (int i = REDUCE_INDEX; i < REDUCE_LAYOUT; ++i)
+        if (!PG_ARGISNULL(i))
+            ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                            errmsg("a reduction is given as a value or by its texts, not by both")));
+    reduce_read_value(&call->source, PG_GETARG_JSONB_P(REDUCE_VALUE));
 }
 
 /*
- * reduce(relation, name, params, index, value, cells, op, filter, key, let, exact) -> setof (cell, value)
+ * reduction_define(index, value, cells, op, filter, key, let, exact) -> jsonb
+ *
+ * The reduction as a value, once its texts are checked as far as that goes without columns.
+ */
+Datum pgkm_reduction_define(PG_FUNCTION_ARGS)
+{
+    ReduceSource source;
+
+    reduce_read_arguments(&source, fcinfo, 0);
+    PG_RETURN_DATUM(reduce_value_of_arguments(fcinfo, 0));
+}
+
+/*
+ * reduce(relation, reduction, params, index, value, cells, op, filter, key, let, exact) -> setof (cell, value)
  *
  *   rows := SELECT the columns that the texts name FROM relation, as the caller
  *   for each row where filter is true: R[index] := R[index] op value
- *   return R. The texts are those given, or those that are kept under the name
+ *   return R. The texts are those given, or those of the reduction that reduction_define made
  */
 Datum pgkm_reduce(PG_FUNCTION_ARGS)
 {
-    ReturnSetInfo *const result = pgkm_result_begin(fcinfo);
     ReduceCall call;
 
     read_arguments(&call, fcinfo, "reduce");
-    run_once(&call, fcinfo, result);
-    return (Datum)0;
+    return run_once(&call, fcinfo);
 }
 
 /*
@@ -146,20 +136,16 @@ Datum pgkm_reduce(PG_FUNCTION_ARGS)
  */
 Datum pgkm_reduce_many(PG_FUNCTION_ARGS)
 {
-    ReturnSetInfo *const result = pgkm_result_begin(fcinfo);
     ReduceCall call;
 
-    memset(&call, 0, sizeof call);
-    call.function = "reduce_many";
-    call.exact = exact_argument(fcinfo, MANY_EXACT);
-    call.parameters = params_argument(fcinfo, MANY_PARAMS);
+    begin_call(&call, fcinfo, "reduce_many", MANY_PARAMS);
     if (PG_ARGISNULL(MANY_OBJECTS))
         ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("objects must not be null")));
-    call.objects = reduce_objects_of_jsonb(PG_GETARG_JSONB_P(MANY_OBJECTS));
+    reduce_read_objects(&call.source, PG_GETARG_JSONB_P(MANY_OBJECTS));
     if (!PG_ARGISNULL(MANY_LET))
-        reduce_objects_let(call.objects, PG_GETARG_JSONB_P(MANY_LET));
-    run_once(&call, fcinfo, result);
-    return (Datum)0;
+        reduce_read_let(&call.source, &PG_GETARG_JSONB_P(MANY_LET)->root);
+    call.source.exact = !PG_ARGISNULL(MANY_EXACT) && PG_GETARG_BOOL(MANY_EXACT);
+    return run_once(&call, fcinfo);
 }
 
 /* The engine's text as one of SQL; the engine's is freed. */
@@ -195,12 +181,11 @@ Datum pgkm_source_of_reduction(PG_FUNCTION_ARGS)
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                         errmsg("capability must be from 10 to 999, as 90 for compute capability 9.0")));
     read_arguments(&call, fcinfo, "reduction_source");
-    call.call = table_call_create();
 
     const bool any = reduce_call_read(&call, fcinfo);
 
     if (any) {
-        const PgkmReduction reduction = reduce_program_of(reduce_call_lower(&call), call.exact);
+        const PgkmReduction reduction = reduce_call_program(&call);
         const PgkmRows *const rows = call.rows->used;
         PgkmError error;
         char *const found =

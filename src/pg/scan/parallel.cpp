@@ -12,7 +12,7 @@
  *   leader:  returns the rows; waits for the workers' end when it is told to
  *
  * A worker that starts when chunks are being read reads, too; one that starts when the others have met
- * after that finds nothing to do and leaves. What is different where the rows are reduced tells reduce.cpp.
+ * after that finds nothing to do and leaves. Where rows are reduced instead, reduce.cpp tells the steps.
  */
 #include "pg/scan/parallel.h"
 
@@ -103,8 +103,10 @@ static ScanShared *fill_context(ParallelContext *context, const ScanPlan *plan, 
     BarrierAttach(&shared->barrier);
     on_dsm_detach(context->seg, stop_sharing, (Datum)0);
     pgkm_memory_share(&shared->reserved);
-    if (reduction != NULL)
-        scan_reduction_put(context->toc, reduction, shared);
+    if (reduction != NULL) {
+        scan_reduction_put(context->toc, reduction, &shared->reducing);
+        shared->slices.wanted = 0; /* no rows come together */
+    }
     return shared;
 }
 
@@ -192,10 +194,6 @@ static void prepare_places(const ScanMember *member, TableRows *rows)
 
     if (counted)
         scan_place(member->counted, plan->n_chunks);
-    if (shared->reducing.n_copies > 0) {
-        scan_prepare_reduction(member, counted, rows);
-        return;
-    }
     if (!counted || member->counted[plan->n_chunks].used == 0)
         return;
     scan_target_points(plan, member->counted[plan->n_chunks].used, &shared->slices, rows, &shared->target);
@@ -219,41 +217,38 @@ static void finish_places(const ScanMember *member, TableRows *rows)
     scan_target_origins(plan, member->places, rows, &shared->target);
 }
 
-static void lead_rows(const ScanMember *member, TableRows *rows)
+/* Together with the workers, which reduce the rows. */
+static TableRows *lead_reduction(ParallelContext *context, ScanShared *shared, ScanReader *reader,
+                                 TableReduction *reduction, MemoryContext owner)
 {
-    ScanShared *const shared = member->shared;
+    TableRows *const rows = scan_target_create(reader->plan, owner, &shared->slices);
+    const ScanMember member = join_scan(reader, shared, context->toc);
 
-    read_chunks(member);
+    scan_count_copies(reduction, reader->rows);
+    scan_reduce(&member);
     scan_meet(shared);
-    finish_places(member, rows);
-    scan_meet(shared);
-    scan_copy(member->reader, member->places, &shared->target, shared->counted ? NULL : rows->used->view,
-              rows->segment == NULL ? NULL : (char *)dsm_segment_address(rows->segment), shared->n_processes);
-    scan_meet(shared);
+    scan_take_copies(&member, reduction, rows);
+    BarrierDetach(&shared->barrier);
+    return rows;
 }
 
-static TableRows *lead(ParallelContext *context, ScanShared *shared, ScanReader *reader, TableReduction *reduction,
-                       MemoryContext owner)
+static TableRows *lead(ParallelContext *context, ScanShared *shared, ScanReader *reader, MemoryContext owner)
 {
     TableRows *const rows = scan_target_create(reader->plan, owner, &shared->slices);
     ScanMember member = join_scan(reader, shared, context->toc);
 
-    if (reduction != NULL)
-        scan_count_copies(reduction, reader->rows);
-    if (shared->reduces != SCAN_SHARES) {
-        count_chunks(&member);
-        scan_meet(shared);
-        prepare_places(&member, rows);
-        member.points = rows->used->view;
-        scan_meet(shared);
-    }
-    if (shared->reduces == SCAN_ROWS) {
-        lead_rows(&member, rows);
-    } else {
-        scan_reduce(&member);
-        scan_meet(shared);
-        scan_take_copies(&member, reduction, rows);
-    }
+    count_chunks(&member);
+    scan_meet(shared);
+    prepare_places(&member, rows);
+    member.points = rows->used->view;
+    scan_meet(shared);
+    read_chunks(&member);
+    scan_meet(shared);
+    finish_places(&member, rows);
+    scan_meet(shared);
+    scan_copy(member.reader, member.places, &shared->target, shared->counted ? NULL : rows->used->view,
+              rows->segment == NULL ? NULL : (char *)dsm_segment_address(rows->segment), shared->n_processes);
+    scan_meet(shared);
     BarrierDetach(&shared->barrier);
     return rows;
 }
@@ -286,7 +281,8 @@ TableRows *scan_parallel(ScanPlan *plan, ScanReader *reader, TableReduction *red
         *launched = parallel->nworkers_launched;
         /* Alone there is nobody to share with: the rows can stay in memory of this process. */
         if (parallel->nworkers_launched > 0) {
-            TableRows *const rows = lead(parallel, shared, reader, reduction, context);
+            TableRows *const rows = reduction != NULL ? lead_reduction(parallel, shared, reader, reduction, context)
+                                                      : lead(parallel, shared, reader, context);
 
             rows->crew = (ScanCrew *)MemoryContextAlloc(context, sizeof(ScanCrew));
             rows->crew->context = parallel;
@@ -335,17 +331,17 @@ static void take_part(ScanMember *member, int phase)
 {
     ScanShared *const shared = member->shared;
 
-    if (shared->reduces != SCAN_SHARES && phase == SCAN_COUNTING) {
-        count_chunks(member);
-        scan_meet(shared);
-    }
-    if (shared->reduces != SCAN_SHARES && phase <= SCAN_PREPARING)
-        scan_meet(shared);
-    if (shared->reduces != SCAN_ROWS) {
+    if (shared->reducing.n_copies > 0) {
         scan_reduce(member);
         BarrierArriveAndDetach(&shared->barrier);
         return;
     }
+    if (phase == SCAN_COUNTING) {
+        count_chunks(member);
+        scan_meet(shared);
+    }
+    if (phase <= SCAN_PREPARING)
+        scan_meet(shared);
     if (shared->counted)
         map_points(member);
     read_chunks(member);
@@ -364,7 +360,7 @@ void pgkm_scan_worker(dsm_segment *, shm_toc *toc)
 
     const int phase = BarrierAttach(&shared->barrier);
     /* Too late: the counts are published, and rows read now would have no place. */
-    if (phase > (shared->reduces == SCAN_SHARES ? (int)SCAN_COUNTING : (int)SCAN_READING)) {
+    if (phase > (shared->reducing.n_copies > 0 ? SCAN_COUNTING : SCAN_READING)) {
         BarrierDetach(&shared->barrier);
         return;
     }

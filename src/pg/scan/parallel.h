@@ -17,7 +17,7 @@ enum TocKey : uint64 {
     SCAN_KEY_PLACES,
     SCAN_KEY_COUNTED,
     SCAN_KEY_QUERY,
-    SCAN_KEY_PROGRAM, /* of a reduction, likewise the next one */
+    SCAN_KEY_PROGRAM,
     SCAN_KEY_COPIES
 };
 
@@ -28,21 +28,13 @@ struct ScanCounting {
     pg_atomic_uint32 given_up;   /* 1: it would cost too much, or some rows take no part */
 };
 
-/* How a reduction is made of the rows (reduce.cpp). */
-enum ScanReduces {
-    SCAN_ROWS,    /* it is not: the rows are wanted */
-    SCAN_SHARES,  /* each process reduces what it reads; one copy for each */
-    SCAN_SEGMENTS /* one copy for each segment of the rows */
-};
-
 /* Of a reduction. */
 struct ScanReducing {
     pg_atomic_uint32 n_begun; /* copies */
     pg_atomic_uint32 failed;  /* 1: a row has */
-    pg_atomic_uint64 rows;    /* of all processes; likewise the next one */
+    pg_atomic_uint64 rows;    /* of all processes, as the next one */
     pg_atomic_uint64 skipped;
-    int64 n_copies;                           /* 0: there is no reduction */
-    int64 first_rows[PGKM_MOST_SEGMENTS + 1]; /* of segments */
+    int64 n_copies; /* one for each process; 0: the rows are wanted */
 };
 
 struct ScanShared {
@@ -52,11 +44,10 @@ struct ScanShared {
     Barrier barrier;           /* phases: ScanPhase */
     int n_processes;           /* about */
     ScanCounting counting;
-    bool counted;        /* from SCAN_READING on: the points have their places */
-    ScanReduces reduces; /* likewise; SCAN_SHARES from the start on: the first phase is SCAN_READING then */
-    ScanReducing reducing;
-    ScanSlices slices; /* all there from SCAN_PLACING on, if counted from SCAN_PREPARING on */
-    ScanTarget target; /* from SCAN_COPYING on, if counted its points from SCAN_READING on */
+    bool counted;          /* from SCAN_READING on: the points have their places */
+    ScanReducing reducing; /* where there is one, rows are read in the first phase */
+    ScanSlices slices;     /* all there from SCAN_PLACING on, if counted from SCAN_PREPARING on */
+    ScanTarget target;     /* from SCAN_COPYING on, if counted its points from SCAN_READING on */
 };
 
 /* What a process knows of the scan. */
@@ -87,17 +78,14 @@ void scan_counting_init(ScanCounting *counting, const ScanReader *reader);
  * number of tuples that the snapshot sees, as if all took part. Closes the reader's table. */
 void scan_count(ScanReader *reader, ScanCounting *counting, ScanPlace *counts);
 
-/* --- reductions --- */
+/* --- reductions (reduce.cpp) --- */
 
 /* Before the start: what it needs in shared memory. */
 void scan_reduction_estimate(shm_toc_estimator *estimator, const TableReduction *reduction);
-void scan_reduction_put(shm_toc *toc, const TableReduction *reduction, ScanShared *shared);
+void scan_reduction_put(shm_toc *toc, const TableReduction *reduction, ScanReducing *reducing);
 
 /* Counts the memory of all copies as that of these rows. */
 void scan_count_copies(const TableReduction *reduction, TableRows *rows);
-
-/* For the leader, where rows have an order: cuts them into segments, or has `rows` come together. */
-void scan_prepare_reduction(const ScanMember *member, bool counted, TableRows *rows);
 
 /* Reads and reduces rows, until no process has any left. */
 void scan_reduce(const ScanMember *member);

@@ -102,6 +102,9 @@ bool pgkm_copy_row(const PgkmVector *vector, PgkmElement element, int32 d, void 
 /* One number of a feature type or a boolean (1 for true), the `position`th of its row (from 1), as float64. */
 bool pgkm_read_number(Datum value, Oid type, int32 position, double *out, PgkmRowFault *fault);
 
+/* For ereport: DETAIL about the row that an error is about, where its place is known. */
+int pgkm_detail_of_row(const char *ctid);
+
 /* Raises the fault, which is not PGKM_ROW_NULL. `ctid` is the row's place as text, like "(0,1)", or NULL;
  * `noun` says what the elements are. */
 [[noreturn]] void pgkm_raise_row_fault(const PgkmRowFault *fault, const char *ctid, const char *noun = "feature");

@@ -10,10 +10,14 @@ extern "C" {
 #include "utils/lsyscache.h"
 }
 
+int pgkm_detail_of_row(const char *ctid)
+{
+    return ctid == NULL ? 0 : errdetail("The row is at ctid %s.", ctid);
+}
+
 [[noreturn]] static void raise_at(int sqlstate, const char *text, const char *ctid)
 {
-    ereport(ERROR,
-            (errcode(sqlstate), errmsg("%s", text), ctid != NULL ? errdetail("The row is at ctid %s.", ctid) : 0));
+    ereport(ERROR, (errcode(sqlstate), errmsg("%s", text), pgkm_detail_of_row(ctid)));
     pg_unreachable();
 }
 

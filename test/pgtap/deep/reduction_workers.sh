@@ -1,6 +1,6 @@
 #!/bin/bash
-# Reductions by several processes, which reduce rows where they read them: the same bits, and the same errors, with any number
-# of workers; and nothing left after timeouts.
+# Reductions by several processes, which reduce rows where they read them if the order of rows does not count: the same bits, and
+# the same errors, with any number of workers; and nothing left after timeouts.
 set -uo pipefail
 lib=$(dirname "$0")/../../../scripts/lib
 source "$lib/tap.sh"
@@ -8,7 +8,7 @@ source "$lib/segments.sh"
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 
-# Float64 sums need rows that are counted before they are read: of a table that was vacuumed, without NULLs among its columns.
+# Rows that come together are counted before they are read where a table was vacuumed and has no NULLs among its columns.
 query <<'SQL'
 CREATE TABLE reduced AS SELECT i AS id, i % 40 / 4.0::float8 AS x, sin(i) * exp(i % 50) AS y, ARRAY[cos(i), sin(i * 3)]::real[] AS f FROM generate_series(1, 200000) AS i;
 CREATE TABLE reduced_gaps AS SELECT id, CASE WHEN id % 1000 > 0 THEN x END AS x, CASE WHEN id % 1000 > 0 THEN y END AS y, f FROM reduced;
