@@ -171,14 +171,16 @@ void servers_connect(NodeServer *servers, List *places)
 }
 
 /* What a session over there needs: no names but the catalog's, signs of life, an end when we are gone. And where the
- * extension is. */
+ * extension is. This statement itself is read under the search path that the role has there, so it names the schema of
+ * each operator, too. */
 static const char find_extension[] =
     "SELECT pg_catalog.set_config('search_path', 'pg_catalog', false),"
     " pg_catalog.set_config('client_min_messages', 'notice', false),"
     " pg_catalog.set_config('client_connection_check_interval', '500', false),"
-    " (SELECT n.nspname FROM pg_catalog.pg_extension e JOIN pg_catalog.pg_namespace n ON n.oid = e.extnamespace"
-    " JOIN pg_catalog.pg_proc p ON p.pronamespace = n.oid AND p.proname = 'pgkm_node_version'"
-    " WHERE e.extname = 'pg_kmeans')";
+    " (SELECT n.nspname FROM pg_catalog.pg_extension e JOIN pg_catalog.pg_namespace n"
+    " ON n.oid OPERATOR(pg_catalog.=) e.extnamespace JOIN pg_catalog.pg_proc p"
+    " ON p.pronamespace OPERATOR(pg_catalog.=) n.oid AND p.proname OPERATOR(pg_catalog.=) 'pgkm_node_version'"
+    " WHERE e.extname OPERATOR(pg_catalog.=) 'pg_kmeans')";
 
 static char *text_result(const NodeServer *server, int column)
 {

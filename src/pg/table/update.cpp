@@ -15,8 +15,10 @@ extern "C" {
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "nodes/params.h"
+#include "nodes/value.h"
 #include "parser/parse_expr.h"
 #include "parser/parse_node.h"
+#include "parser/parse_oper.h"
 #include "parser/parse_relation.h"
 #include "parser/parser.h"
 #include "utils/acl.h"
@@ -57,11 +59,11 @@ static void lock_for_update(TableRelation *relation, Oid id, TableUse use)
 }
 
 /* What the parameters of the UPDATE stand for: $1 is a row's new label, $2 whether it changes, $3 its label by value.
- * The functions are not called by name, for the caller may lack USAGE of their schema, and it need not be in the search
- * path. */
+ * Functions and operators are not looked up by name: the caller may lack USAGE of the functions' schema, and the search
+ * path may be anything. Triggers see the caller's, so it is not changed. */
 struct LabelUpdate {
-    Oid relation; /* that is updated */
-    Oid new_label = InvalidOid;
+    Oid relation;               /* that is updated */
+    Oid new_label = InvalidOid; /* the functions; InvalidOid: expressions alone, which other servers can take */
     Oid label_changes = InvalidOid;
     List *(*arguments)(const LabelUpdate *update, ParseState *state, bool of_new_label) = NULL;
     Oid table = InvalidOid;                 /* by place: has all rows; InvalidOid: several tables do */
@@ -123,6 +125,19 @@ static Node *value_call(const LabelExpression *by_value, ParseState *state)
     return call_of(by_value->predict, INT4OID, list_make2(model, parse_expression(state, by_value->features)));
 }
 
+/* Whether the column differs from the label by value: IS DISTINCT FROM, which as text takes the = of the search path.
+ */
+static Node *distinct_from_value(const LabelUpdate *update, ParseState *state)
+{
+    List *const equal = list_make2(makeString(pstrdup("pg_catalog")), makeString(pstrdup("=")));
+    Node *const column = colNameToVar(state, update->column, false, -1);
+    Expr *const distinct =
+        make_op(state, equal, column, parse_expression(state, value_text(update->by_value)), state->p_last_srf, -1);
+
+    NodeSetTag(distinct, T_DistinctExpr); /* the same struct as of the operator, as transformExpr() makes it */
+    return (Node *)distinct;
+}
+
 /* A ParseParamRefHook. */
 static Node *label_call(ParseState *state, ParamRef *reference)
 {
@@ -133,6 +148,10 @@ static Node *label_call(ParseState *state, ParamRef *reference)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("relation \"%s\" was replaced during the fit",
                                RelationGetRelationName(state->p_target_relation))));
+    if (reference->number == 1 && !OidIsValid(update->new_label))
+        return parse_expression(state, value_text(update->by_value));
+    if (reference->number == 2 && !OidIsValid(update->label_changes))
+        return distinct_from_value(update, state);
     if (reference->number == 1)
         return call_of(update->new_label, INT4OID, update->arguments(update, state, true));
     if (reference->number == 2)
@@ -216,25 +235,21 @@ static void add_column(TableRelation *relation, const TableCall *call, const Lab
     label_target_prepare(target, relation, result == NULL ? 0 : result->k);
 }
 
+static const char *update_text(const TableRelation *relation, const LabelTarget *target)
+{
+    return psprintf("UPDATE %s SET %s = $1 WHERE $2", relation->sql_name, quote_identifier(target->name));
+}
+
 void table_write_elsewhere(const TableCall *call, const PgkmResult *result, const LabelExpression *by_value,
                            const LabelTarget *target)
 {
-    const char *const column = quote_identifier(target->name);
-    const char *const label = value_text(by_value);
-    LabelUpdate update = {.relation = call->relation.id, .by_value = by_value};
+    LabelUpdate update = {.relation = call->relation.id, .column = target->name, .by_value = by_value};
     TableRelation relation;
 
     add_column(&relation, call, target, result, TABLE_WRITE);
     SPI_connect();
-    run_update(
-        psprintf("UPDATE %s SET %s = %s WHERE %s IS DISTINCT FROM %s", relation.sql_name, column, label, column, label),
-        &relation, &update);
+    run_update(update_text(&relation, target), &relation, &update);
     SPI_finish();
-}
-
-static const char *update_text(const TableRelation *relation, const LabelTarget *target)
-{
-    return psprintf("UPDATE %s SET %s = $1 WHERE $2", relation->sql_name, quote_identifier(target->name));
 }
 
 void table_write_by_value(const TableCall *call, const PgkmResult *result, const LabelExpression *by_value,
