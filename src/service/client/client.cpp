@@ -241,13 +241,15 @@ int await_hello(int channel, int milliseconds, PgkmError *error)
     return -1;
 }
 
-std::vector<PgkmDevice> devices(int channel, PgkmServiceCounts *counts)
+std::vector<PgkmDevice> devices(int channel, std::chrono::milliseconds limit, PgkmServiceCounts *counts)
 {
-    Link link(channel, {}, {}, 0);
+    using Clock = std::chrono::steady_clock;
+    Clock::time_point end = Clock::now() + limit;
+    const auto is_late = [](void *until) { return Clock::now() > *static_cast<Clock::time_point *>(until) ? 1 : 0; };
+    Link link(channel, {is_late, nullptr, &end}, {}, 0);
     link.arena().grow(sizeof(PgkmServiceCounts) + most_devices * sizeof(PgkmDevice));
     const Reply reply = link.ask(request_of(Op::probe), link.arena().fd());
-    if (counts != nullptr)
-        *counts = *reinterpret_cast<const PgkmServiceCounts *>(link.arena().get());
+    *counts = *reinterpret_cast<const PgkmServiceCounts *>(link.arena().get());
     const auto *list = reinterpret_cast<const PgkmDevice *>(link.arena().get() + sizeof(PgkmServiceCounts));
     return {list, list + std::clamp(reply.count, 0, most_devices)};
 }
