@@ -40,8 +40,11 @@ typedef struct PgkmSettings {
     int32_t device_ready;               /* 1: the service runs, so that a device is reached at once */
 } PgkmSettings;
 
-/* Threads that a job may have: cpu_threads, or one for each usable processor. */
+/* Threads that a job may have: cpu_threads, or one for each usable processor; within the limit of this process. */
 int32_t pgkm_cpu_threads(const PgkmSettings *settings);
+
+/* The limit, for all that computes in this process by several threads; 0: one for each usable processor. */
+void pgkm_limit_threads(int32_t most);
 
 /* --- What is asked for --- */
 

@@ -48,6 +48,7 @@ PgkmStatus open(const PgkmOpen *options, PgkmContext **context, PgkmError *error
         request.open.n_devices = std::clamp(options->n_devices, 0, PGKM_MOST_DEVICES);
         std::copy_n(options->devices, request.open.n_devices, request.open.devices);
         request.open.threads = options->threads;
+        request.open.most_threads = options->most_threads;
         request.open.memory_limit = options->memory_limit;
         request.open.device_memory_limit = options->device_memory_limit;
         if (!pack_names(options->tuning, &request.open.tuning))

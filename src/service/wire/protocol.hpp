@@ -68,6 +68,7 @@ struct OpenRequest {
     std::int32_t n_devices; // 0: `device`
     std::int32_t devices[PGKM_MOST_DEVICES];
     std::int32_t threads;
+    std::int32_t most_threads;
     std::uint64_t memory_limit;
     std::uint64_t device_memory_limit;
     StrategyNames tuning;
