@@ -116,6 +116,7 @@ Datum pgkm_reduction_define(PG_FUNCTION_ARGS)
     Oid types[] = {TEXTOID, JSONBOID, REGROLEARRAYOID};
     const bool exact = !PG_ARGISNULL(DEFINE_EXACT) && PG_GETARG_BOOL(DEFINE_EXACT);
 
+    PreventCommandIfReadOnly("reduction_define()");
     reduce_objects_parse(objects);
 
     Datum values[] = {PointerGetDatum(name),
@@ -175,6 +176,9 @@ Datum pgkm_reduction_drop(PG_FUNCTION_ARGS)
     text *const name = name_argument(fcinfo);
     Oid types[] = {TEXTOID};
     Datum values[] = {PointerGetDatum(name)};
+
+    PreventCommandIfReadOnly("reduction_drop()");
+
     char *const query = statement(fcinfo, "DELETE FROM %s WHERE name OPERATOR(pg_catalog.=) $1");
 
     SPI_connect();

@@ -9,6 +9,7 @@
 #include "pg/table/label_lookup.h"
 
 extern "C" {
+#include "catalog/namespace.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
@@ -165,7 +166,8 @@ static void set_up_parser(ParseState *state, void *update)
     state->p_ref_hook_state = update;
 }
 
-static void run_update(const char *sql, const TableRelation *relation, LabelUpdate *update)
+/* How many rows it has updated. */
+static uint64 run_update(const char *sql, const TableRelation *relation, LabelUpdate *update)
 {
     const int nest_level = NewGUCNestLevel();
     SPIExecuteOptions options;
@@ -187,6 +189,17 @@ static void run_update(const char *sql, const TableRelation *relation, LabelUpda
     if (code != SPI_OK_UPDATE)
         elog(ERROR, "\"%s\" failed: %s", sql, SPI_result_code_string(code));
     AtEOXact_GUC(false, nest_level);
+    return SPI_processed;
+}
+
+/* A BEFORE trigger may keep rows from being updated, without an error. */
+static void warn_of_skipped(const TableRelation *relation, int64 changed, uint64 updated)
+{
+    if (updated < (uint64)changed)
+        ereport(WARNING, (errmsg("labels of %lld rows of \"%s\" were not written",
+                                 (long long)changed - (long long)updated, relation->name),
+                          errdetail("A trigger skipped the UPDATE of these rows. Labels of %lld rows were written.",
+                                    (long long)updated)));
 }
 
 /* Labels that come from themselves would never settle. */
@@ -202,18 +215,30 @@ static void check_label_is_no_input(const TableCall *call, const char *label)
                         errmsg("label column \"%s\" must not be among the features, the weight or the filter", label)));
 }
 
-static void begin_update(TableCall *call, FunctionCallInfo fcinfo, Oid id, LabelTarget *target, int weight, int nulls,
-                         TableUse use)
+/* 25006, in the function's own words and before the lock, which a standby does not give. */
+static void check_may_write(Oid id, const char *function)
 {
+    const char *const command = psprintf("%s()", function);
+
+    PreventCommandDuringRecovery(command);
+    if (!isTempNamespace(get_rel_namespace(id)))
+        PreventCommandIfReadOnly(command);
+}
+
+static void begin_update(TableCall *call, FunctionCallInfo fcinfo, Oid id, LabelTarget *target, int weight, int nulls,
+                         TableUse use, const char *function)
+{
+    check_may_write(id, function);
     lock_for_update(&call->relation, id, use);
     table_call_find_columns(call, fcinfo, weight, nulls);
     check_label_is_no_input(call, target->name);
     label_target_check(target, &call->relation, call->request.k);
 }
 
-void table_lock_elsewhere(TableCall *call, FunctionCallInfo fcinfo, Oid id, LabelTarget *target, int weight, int nulls)
+void table_lock_elsewhere(TableCall *call, FunctionCallInfo fcinfo, Oid id, LabelTarget *target, int weight, int nulls,
+                          const char *function)
 {
-    begin_update(call, fcinfo, id, target, weight, nulls, TABLE_WRITE);
+    begin_update(call, fcinfo, id, target, weight, nulls, TABLE_WRITE, function);
     if (call->nulls != TABLE_NULLS_ERROR || call->filter != NULL)
         ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
                         errmsg("nulls and filter do not go with rows on other servers, which \"%s\" has",
@@ -248,7 +273,7 @@ void table_write_elsewhere(const TableCall *call, const PgkmResult *result, cons
 
     add_column(&relation, call, target, result, TABLE_WRITE);
     SPI_connect();
-    run_update(update_text(&relation, target), &relation, &update);
+    (void)run_update(update_text(&relation, target), &relation, &update);
     SPI_finish();
 }
 
@@ -265,13 +290,14 @@ void table_write_by_value(const TableCall *call, const PgkmResult *result, const
                           .by_value = by_value};
     TableRelation relation;
     LabelOfRow row;
+    volatile uint64 updated = 0;
 
     add_column(&relation, call, target, result, TABLE_UPDATE);
     label_of_row_start(&row);
     PG_TRY();
     {
         SPI_connect();
-        run_update(update_text(&relation, target), &relation, &update);
+        updated = run_update(update_text(&relation, target), &relation, &update);
         SPI_finish();
     }
     PG_FINALLY();
@@ -279,6 +305,7 @@ void table_write_by_value(const TableCall *call, const PgkmResult *result, const
         label_of_row_end(&row);
     }
     PG_END_TRY();
+    warn_of_skipped(&relation, row.changed, updated);
 }
 
 TableRows *table_read_for_update(TableCall *call, FunctionCallInfo fcinfo, Oid id, LabelTarget *target, int weight,
@@ -286,7 +313,7 @@ TableRows *table_read_for_update(TableCall *call, FunctionCallInfo fcinfo, Oid i
 {
     TableQuery query;
 
-    begin_update(call, fcinfo, id, target, weight, nulls, TABLE_UPDATE);
+    begin_update(call, fcinfo, id, target, weight, nulls, TABLE_UPDATE, function);
 
     memset(&query, 0, sizeof query);
     query.label = target->missing ? NULL : target->name;
@@ -308,6 +335,7 @@ void table_write_labels(const TableCall *call, const TableRows *rows, const Pgkm
                           .table = rows->wants.table ? InvalidOid : call->relation.id};
     TableRelation relation;
     LabelLookup lookup;
+    volatile uint64 updated = 0;
 
     add_column(&relation, call, target, result, TABLE_UPDATE);
     if (!label_lookup_start(&lookup, rows, result == NULL ? NULL : result->labels))
@@ -315,7 +343,7 @@ void table_write_labels(const TableCall *call, const TableRows *rows, const Pgkm
     PG_TRY();
     {
         SPI_connect();
-        run_update(update_text(&relation, target), &relation, &update);
+        updated = run_update(update_text(&relation, target), &relation, &update);
         SPI_finish();
     }
     PG_FINALLY();
@@ -323,4 +351,5 @@ void table_write_labels(const TableCall *call, const TableRows *rows, const Pgkm
         label_lookup_end(&lookup);
     }
     PG_END_TRY();
+    warn_of_skipped(&relation, lookup.changed, updated);
 }
