@@ -148,7 +148,7 @@ typedef struct PgkmNode {
     const char *name; /* for errors */
     int64_t n;        /* rows that it holds */
     void *arg;
-    /* Begins to send a request. 0, or -1 with the reason in *error. */
+    /* Begins to send a request. 0, or -1 with the reason, and maybe an SQLSTATE, in *error. */
     int (*call)(void *arg, const void *request, size_t bytes, PgkmError *error);
     /* Waits up to `milliseconds` for the answer: 1 with it, valid until the next call; 0 not yet; -1 failed. */
     int (*reply)(void *arg, int milliseconds, const void **reply, size_t *bytes, PgkmError *error);

@@ -28,7 +28,7 @@ void server_close(NodeServer *server)
 
 [[noreturn]] static void raise_node(const NodeServer *server, const PgkmError *error)
 {
-    const char *const state = server->link.sqlstate;
+    const char *const state = error->sqlstate;
 
     ereport(ERROR, (errcode(MAKE_SQLSTATE(state[0], state[1], state[2], state[3], state[4])),
                     errmsg("%s: %s", server->name, error->text)));
@@ -49,10 +49,8 @@ static void probe(NodeServer *server)
     }
     if (state == 0)
         state = link_connect(&server->probe, 0, &error);
-    if (state < 0) {
-        memcpy(server->link.sqlstate, server->probe.sqlstate, sizeof server->link.sqlstate);
+    if (state < 0)
         raise_node(server, &error);
-    }
     if (state == 1) {
         link_close(&server->probe);
         link_heard(&server->link);

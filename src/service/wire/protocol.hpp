@@ -122,7 +122,7 @@ struct Reply {
     std::uint64_t serial;
     PgkmError error;
 };
-static_assert(sizeof(Reply) == 544, "told by test/service/changes.sh too");
+static_assert(sizeof(Reply) == 552, "told by test/service/changes.sh too");
 
 // What one side tells the other while a call runs. Progress is guarded by a sequence number,
 // odd while it is written (Lamport 1977).
