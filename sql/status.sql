@@ -22,6 +22,10 @@ UNION ALL
 SELECT typrelid::regclass, attname FROM pg_depend JOIN pg_type AS t ON t.oid = objid AND classid = 'pg_type'::regclass JOIN pg_attribute ON attrelid = typrelid
 WHERE refclassid = 'pg_extension'::regclass AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'pg_kmeans') AND attnum > 0 AND col_description(typrelid, attnum) IS NULL
 ORDER BY 1, 2;
+-- and no function's body takes names from the caller's search path
+SELECT p.oid::regprocedure AS unsafe FROM pg_proc AS p JOIN pg_language AS l ON l.oid = prolang JOIN pg_depend AS e ON e.classid = 'pg_proc'::regclass AND e.objid = p.oid AND e.deptype = 'e'
+WHERE refobjid = (SELECT oid FROM pg_extension WHERE extname = 'pg_kmeans') AND lanname IN ('sql', 'plpgsql') AND prosqlbody IS NULL
+    AND NOT EXISTS (SELECT FROM unnest(proconfig) AS setting WHERE setting LIKE 'search\_path=%');
 -- volatility, strictness, parallel marking and cost of the functions on rows and models
 SELECT p.oid::regprocedure, prokind, provolatile, proisstrict, proparallel, procost, prorows
 FROM pg_proc AS p JOIN pg_depend AS e ON e.classid = 'pg_proc'::regclass AND e.objid = p.oid AND e.deptype = 'e'

@@ -96,6 +96,9 @@ SELECT gmm_cluster('cluster_fixed', '{x}', 2, label_column => 'numbered');
 BEGIN READ ONLY;
 SELECT (kmeans_cluster('cluster_fixed', '{x}', 2, label_column => 'label')).k;
 ROLLBACK;
+BEGIN READ ONLY;
+SELECT (gmm_cluster('cluster_fixed', '{x}', 2, label_column => 'label')).k;
+ROLLBACK;
 CREATE ROLE regress_cluster;
 GRANT SELECT, DELETE, UPDATE (granted) ON cluster_fixed TO regress_cluster;
 SET ROLE regress_cluster;
@@ -144,6 +147,19 @@ SELECT cluster_id, size FROM kmeans_centroids(kmeans_cluster('cluster_outer', '{
 SELECT pgkm_new_label(tableoid, ctid) FROM cluster_outer;
 SELECT pgkm_label_changes(tableoid, ctid) FROM cluster_outer;
 DROP TABLE cluster_outer, cluster_inner;
+-- a trigger that skips rows: the fit is told, and the labels that are there are not lost from sight
+CREATE TABLE cluster_skipping (id integer, x real, cluster_id integer);
+INSERT INTO cluster_skipping SELECT i, i % 2 * 10, NULL FROM generate_series(1, 6) AS i;
+CREATE FUNCTION cluster_skip() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN RETURN CASE WHEN NEW.id > 2 THEN NEW END; END$$;
+CREATE TRIGGER skip BEFORE UPDATE ON cluster_skipping FOR EACH ROW EXECUTE FUNCTION cluster_skip();
+SELECT (kmeans_cluster('cluster_skipping', '{x}', 2, label_column => 'cluster_id', overwrite => true)).k;
+SELECT (kmeans_cluster('cluster_skipping', '{x}', 2, label_column => 'cluster_id', overwrite => true, memory => 'stream')).k;
+SELECT (gmm_cluster('cluster_skipping', '{x}', 1, label_column => 'cluster_id', overwrite => true)).k;
+SELECT id, cluster_id FROM cluster_skipping ORDER BY id;
+DROP TRIGGER skip ON cluster_skipping;
+SELECT (kmeans_cluster('cluster_skipping', '{x}', 2, label_column => 'cluster_id', overwrite => true)).k;
+DROP TABLE cluster_skipping;
+DROP FUNCTION cluster_skip;
 -- a rule instead of the statement
 CREATE TABLE cluster_ruled (x real, cluster_id integer);
 INSERT INTO cluster_ruled VALUES (1), (2);

@@ -57,6 +57,7 @@ Context::Context(const PgkmOpen &options) : device(options.device < 0 ? 0 : opti
     budget.limit = options.device_memory_limit;
     host_budget.limit = options.memory_limit;
     cpu_threads = options.threads > 0 ? options.threads : usable_processors();
+    most_threads = options.most_threads > 0 ? options.most_threads : usable_processors();
     const char *spare = std::getenv("PGKM_CUDA_SPARE");
     budget.keep_spare(spare == nullptr || spare[0] != '0', properties.totalGlobalMem);
     compute = make_stream();

@@ -20,7 +20,8 @@ struct Context {
     DeviceFacts facts{};
     Forced forced;
     PgkmHost host{};
-    int cpu_threads = 1; // that the caller allows
+    int cpu_threads = 1;  // that the caller allows for its work
+    int most_threads = 1; // that it may have at all
     DeviceMemory budget;
     Budget host_budget{"memory"}; // arrays that grow with rows, clusters or problems
     CudaStream compute;

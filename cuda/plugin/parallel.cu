@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "numeric/processors.hpp"
 #include "numeric/thread_pool.hpp"
 
 namespace pgkm::cuda {
@@ -13,8 +12,8 @@ void for_each_of(const Context &context, std::int64_t count, std::int64_t least,
 {
     constexpr std::int64_t most_threads = 8;
     constexpr std::int64_t chunk = 64; // calls between two looks at the host's cancel
-    // Half of the processors: the others run what fills the rows of the next job.
-    const std::int64_t threads = std::min<std::int64_t>(most_threads, usable_processors() / 2);
+    // Half of them: the others run what fills the rows of the next job.
+    const std::int64_t threads = std::min<std::int64_t>(most_threads, context.most_threads / 2);
     parallel_for((count + chunk - 1) / chunk, std::min(threads, count / std::max<std::int64_t>(least, 1)),
                  [&](std::int64_t task, int) {
                      context.poll();

@@ -157,10 +157,10 @@ void carry_plainly(Context &context, char *to, const char *from, std::size_t byt
     context.wait(context.compute.get());
 }
 
-// Half of the processors: the others run what fills the rows of the next job.
-unsigned lanes_for(std::size_t bytes)
+// Half of the threads: the others run what fills the rows of the next job.
+unsigned lanes_for(const Context &context, std::size_t bytes)
 {
-    const unsigned processors = std::max(1, usable_processors() / 2);
+    const unsigned processors = std::max(1, context.most_threads / 2);
     const std::size_t pieces = bytes / (2 * buffer_bytes);
     return static_cast<unsigned>(std::min<std::size_t>(std::min(most_lanes, processors), pieces));
 }
@@ -181,7 +181,7 @@ void carry_by_lanes(Transfer &transfer, unsigned count, Carrier carrier)
 
 void transfer(Context &context, void *to, const void *from, std::size_t bytes, cudaMemcpyKind kind, Carrier carrier)
 {
-    const unsigned count = bytes < lanes_pay ? 1 : lanes_for(bytes);
+    const unsigned count = bytes < lanes_pay ? 1 : lanes_for(context, bytes);
     if (count < 2)
         return carry_plainly(context, static_cast<char *>(to), static_cast<const char *>(from), bytes, kind);
     Transfer whole{context, static_cast<char *>(to), static_cast<const char *>(from), bytes};

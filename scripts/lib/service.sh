@@ -67,11 +67,11 @@ await_pause() {
     return 1
 }
 
-# The state of the service when all is over, once it has come to rest: a line for each device.
+# The state of the service when all is over, once it has come to rest: a line for each device, or one where it does not run.
 at_rest() {
     local i state
     for ((i = 0; i < 100; i++)); do
-        state=$(query -c "SELECT jobs, jobs_waiting, memory_held FROM kmeans_status() WHERE backend = 'cuda'")
+        state=$(query -c "SELECT coalesce(jobs, 0), coalesce(jobs_waiting, 0), coalesce(memory_held, 0) FROM kmeans_status() WHERE backend = 'cuda'")
         [ -n "$(grep -vxF "0|0|0" <<<"$state")" ] || break
         sleep 0.02
     done

@@ -25,7 +25,7 @@ extern "C" {
 #endif
 
 /* Raised whenever anything in this file changes its meaning or layout. */
-#define PGKM_BACKEND_ABI 9
+#define PGKM_BACKEND_ABI 10
 
 /* The plugin's only exported symbol: const PgkmBackend *pgkm_backend_entry(uint32_t abi);
  * it returns NULL when it cannot serve that version. */
@@ -103,7 +103,8 @@ typedef struct PgkmSegment {
 typedef struct PgkmOpen {
     uint32_t struct_size;         /* sizeof(PgkmOpen) */
     int32_t device;               /* ordinal; -1: the backend's choice */
-    int32_t threads;              /* CPU threads; 0: all that the process may use */
+    int32_t threads;              /* CPU threads that the work is worth; 0: all that the process may use */
+    int32_t most_threads;         /* CPU threads that a device may have besides, for copies; 0 as above */
     uint64_t memory_limit;        /* bytes of host memory that the context may allocate; 0: no limit */
     uint64_t device_memory_limit; /* bytes of device memory; 0: no limit */
     PgkmTuning tuning;

@@ -40,8 +40,11 @@ typedef struct PgkmSettings {
     int32_t device_ready;               /* 1: the service runs, so that a device is reached at once */
 } PgkmSettings;
 
-/* Threads that a job may have: cpu_threads, or one for each usable processor. */
+/* Threads that a job may have: cpu_threads, or one for each usable processor; within the limit of this process. */
 int32_t pgkm_cpu_threads(const PgkmSettings *settings);
+
+/* The limit, for all that computes in this process by several threads; 0: one for each usable processor. */
+void pgkm_limit_threads(int32_t most);
 
 /* --- What is asked for --- */
 
@@ -145,7 +148,7 @@ typedef struct PgkmNode {
     const char *name; /* for errors */
     int64_t n;        /* rows that it holds */
     void *arg;
-    /* Begins to send a request. 0, or -1 with the reason in *error. */
+    /* Begins to send a request. 0, or -1 with the reason, and maybe an SQLSTATE, in *error. */
     int (*call)(void *arg, const void *request, size_t bytes, PgkmError *error);
     /* Waits up to `milliseconds` for the answer: 1 with it, valid until the next call; 0 not yet; -1 failed. */
     int (*reply)(void *arg, int milliseconds, const void **reply, size_t *bytes, PgkmError *error);

@@ -14,20 +14,27 @@ namespace pgkm {
 
 class Error : public std::exception {
   public:
-    Error(PgkmStatus status, std::string text) : status_(status), text_(std::move(text)) {}
+    Error(PgkmStatus status, std::string text, std::string sqlstate = {})
+        : status_(status), text_(std::move(text)), sqlstate_(std::move(sqlstate))
+    {
+    }
+    explicit Error(const PgkmError &error) : Error(error.status, error.text, error.sqlstate) {}
     PgkmStatus status() const noexcept { return status_; }
+    const char *sqlstate() const noexcept { return sqlstate_.c_str(); }
     const char *what() const noexcept override { return text_.c_str(); }
 
   private:
     PgkmStatus status_;
     std::string text_;
+    std::string sqlstate_; // as in PgkmError
 };
 
-inline PgkmStatus set_error(PgkmError *error, PgkmStatus status, const char *text) noexcept
+inline PgkmStatus set_error(PgkmError *error, PgkmStatus status, const char *text, const char *sqlstate = "") noexcept
 {
     if (error != nullptr) {
         error->status = status;
         std::snprintf(error->text, sizeof error->text, "%s", text);
+        std::snprintf(error->sqlstate, sizeof error->sqlstate, "%s", sqlstate);
     }
     return status;
 }
@@ -41,7 +48,7 @@ PgkmStatus guarded(PgkmError *error, Body &&body) noexcept
         body();
         return set_error(error, PGKM_OK, "");
     } catch (const Error &thrown) {
-        return set_error(error, thrown.status(), thrown.what());
+        return set_error(error, thrown.status(), thrown.what(), thrown.sqlstate());
     } catch (const std::bad_alloc &) {
         return set_error(error, PGKM_OUT_OF_MEMORY, "out of memory");
     } catch (const std::system_error &thrown) {

@@ -21,6 +21,7 @@ typedef enum PgkmStatus {
 typedef struct PgkmError {
     PgkmStatus status;
     char text[512];
+    char sqlstate[6]; /* of PGKM_NODE_FAILED: what that server said; empty: that of the status */
 } PgkmError;
 
 #endif

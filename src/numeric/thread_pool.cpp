@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "numeric/processors.hpp"
 #include "numeric/signals.hpp"
 
 #if defined(__x86_64__) || defined(__i386__)
@@ -30,6 +31,7 @@ ThreadPool::ThreadPool(int threads) noexcept
 {
     if (threads <= 1) // one is made for each small problem: no system call
         return;
+    threads = std::min<int>(threads, granted_threads());
     const SignalsBlocked blocked;
     try {
         for (int worker = 1; worker < threads; ++worker)

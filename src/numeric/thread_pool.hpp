@@ -5,7 +5,7 @@
 // Lloyd's loop: many short rounds of the same few workers; a waiting worker spins for some
 // microseconds before it sleeps, and one that wakes late finds the round over and does not
 // delay it. The threads live in a server process: every signal is blocked in them.
-// Where the system has no more threads, there are fewer workers.
+// Where the system has no more threads, or the process is granted fewer (processors.hpp), there are fewer workers.
 #pragma once
 
 #include <algorithm>

@@ -109,6 +109,18 @@ extern "C" {
 #define pgkm_table_beginscan(table, snapshot) table_beginscan(table, snapshot, 0, NULL)
 #endif
 
+/* 19 keeps the names of lock tranches in shared memory. */
+extern "C" {
+#include "storage/lwlock.h"
+}
+#if PG_VERSION_NUM >= 190000
+#define pgkm_new_tranche(name) LWLockNewTrancheId(name)
+#define pgkm_register_tranche(tranche, name) ((void)0)
+#else
+#define pgkm_new_tranche(name) LWLockNewTrancheId()
+#define pgkm_register_tranche(tranche, name) LWLockRegisterTranche(tranche, name)
+#endif
+
 /* 18 has one snapshot for all TOAST tables. */
 #if PG_VERSION_NUM < 180000
 static inline Snapshot get_toast_snapshot(void)

@@ -19,8 +19,24 @@ PG_FUNCTION_INFO_V1(pgkm_kmeans_progress);
 PG_FUNCTION_INFO_V1(pgkm_kmeans_last_run);
 }
 
-/* The server's own views ask for numbers that count from 1, so none asks for this one. */
-static const ProgressCommandType PROGRESS_COMMAND_KMEANS = (ProgressCommandType)0x6B6D;
+/* The server's own views ask for numbers that count from 1, so none asks for this one. The server's entry has room for
+ * it; in C++ a cast to the enum would be undefined. */
+static ProgressCommandType our_command(void)
+{
+    const int number = 0x6B6D;
+    ProgressCommandType command;
+
+    static_assert(sizeof command == sizeof number);
+    memcpy(&command, &number, sizeof command);
+    return command;
+}
+
+static bool is_ours(const PgBackendStatus *entry)
+{
+    const ProgressCommandType ours = our_command();
+
+    return memcmp(&entry->st_progress_command, &ours, sizeof ours) == 0;
+}
 
 /* Phases beside those of a job, PgkmPhase. */
 enum { PHASE_SCANNING = PGKM_PHASES, PHASE_WRITING, PHASE_COUNT };
@@ -74,7 +90,7 @@ static PgkmValue device_list(uint64 bits)
 /* A parallel worker that reads for a session shows nothing itself. */
 static bool is_shown(void)
 {
-    return MyBEEntry != NULL && MyBEEntry->st_progress_command == PROGRESS_COMMAND_KMEANS;
+    return MyBEEntry != NULL && is_ours((const PgBackendStatus *)MyBEEntry);
 }
 
 static void show(int count, const int *params, const int64 *values)
@@ -92,7 +108,7 @@ static void start_showing(PgkmProgressEntry *outer, Oid relation)
         outer->target = MyBEEntry->st_progress_command_target;
         memcpy(outer->params, MyBEEntry->st_progress_param, sizeof outer->params);
     }
-    pgstat_progress_start_command(PROGRESS_COMMAND_KMEANS, relation);
+    pgstat_progress_start_command(our_command(), relation);
 }
 
 /* Shows that again. */
@@ -232,7 +248,7 @@ Datum pgkm_kmeans_progress(PG_FUNCTION_ARGS)
     for (int i = 1; i <= count; ++i) {
         const PgBackendStatus *const entry = &pgstat_get_local_beentry_by_index(i)->backendStatus;
 
-        if (entry->st_procpid > 0 && entry->st_progress_command == PROGRESS_COMMAND_KMEANS)
+        if (entry->st_procpid > 0 && is_ours(entry))
             put_entry(result, entry);
     }
     return (Datum)0;

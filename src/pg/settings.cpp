@@ -55,6 +55,7 @@ static int backend = PGKM_BACKEND_AUTO;
 static int device = -1;
 static char *devices = NULL;
 static int cpu_threads = 0;
+static int max_threads = 0;
 static int memory_limit_kb = 4 * 1024 * 1024;
 static int gpu_memory_limit_kb = 0;
 static int node_timeout_s = 10;
@@ -98,6 +99,24 @@ static void define_int(const char *name, const char *text, const char *more, int
                        GucContext context, int flags)
 {
     DefineCustomIntVariable(name, text, more, value, *value, low, high, context, flags, NULL, NULL, NULL);
+}
+
+/* The most that pg_kmeans.cpu_threads can ask for, too. */
+#define MOST_THREADS 4096
+
+static void limit_threads(int most, void *)
+{
+    pgkm_limit_threads(most);
+}
+
+static void define_threads(void)
+{
+    define_int("pg_kmeans.cpu_threads", "Threads of a fit on the CPU.",
+               "0 uses all processors that the server may run on. pg_kmeans.max_threads is the limit.", &cpu_threads, 0,
+               MOST_THREADS, PGC_USERSET, 0);
+    DefineCustomIntVariable("pg_kmeans.max_threads", "Most threads that compute for a session at once.",
+                            "0 means as many as the processors that the server may run on.", &max_threads, max_threads,
+                            0, MOST_THREADS, PGC_SUSET, 0, NULL, limit_threads, NULL);
 }
 
 static void define_nodes(void)
@@ -169,8 +188,7 @@ void pgkm_settings_define(void)
     DefineCustomStringVariable("pg_kmeans.devices", "Ordinals of the devices over which a fit is spread.",
                                "Empty: as many of one kind as the fit is worth.", &devices, "", PGC_USERSET, 0,
                                check_devices, NULL, NULL);
-    define_int("pg_kmeans.cpu_threads", "Threads of a fit on the CPU.",
-               "0 uses all processors that the server may run on.", &cpu_threads, 0, 4096, PGC_USERSET, 0);
+    define_threads();
     define_int("pg_kmeans.memory_limit", "Memory that a session may use for rows and their clustering.",
                "0 means no limit.", &memory_limit_kb, 0, MAX_KILOBYTES, PGC_SUSET, GUC_UNIT_KB);
     define_int("pg_kmeans.gpu_memory_limit", "Device memory that a fit may use.", "0 means no limit.",

@@ -59,7 +59,8 @@ PgkmStatus probe(PgkmDevice *devices, std::int32_t capacity, std::int32_t *count
 {
     return pgkm::guarded(error, [&] {
         const int channel = new_channel();
-        const std::vector<PgkmDevice> found = pgkm::service::devices(channel);
+        PgkmServiceCounts counts;
+        const std::vector<PgkmDevice> found = pgkm::service::devices(channel, std::chrono::minutes(1), &counts);
         pgkm_service_disconnect(channel);
         *count = static_cast<std::int32_t>(found.size());
         std::copy_n(found.begin(), std::min(*count, capacity), devices);

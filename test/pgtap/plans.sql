@@ -88,6 +88,7 @@ FROM (SELECT kmeans_sums_features(kmeans_step(f, '{{0,0,0}}')) AS sums FROM plan
 CREATE TABLE plan_tenants AS SELECT i % 500 AS tenant, ARRAY[sin(i), cos(i * 7)]::real[] AS f FROM generate_series(1, 20000) AS i;
 ANALYZE plan_tenants;
 RESET parallel_tuple_cost;
+SET LOCAL pg_kmeans.max_threads = 4;
 SET LOCAL pg_kmeans.cpu_threads = 4;
 CREATE TABLE plan_fits (name text, query text);
 INSERT INTO plan_fits VALUES

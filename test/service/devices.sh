@@ -16,6 +16,7 @@ waiting() { query -c "SELECT string_agg(jobs_waiting::text, ' ' ORDER BY device)
 
 echo 2 >"$SERVICE_FOLDER/devices"
 stop_service
+say cuda "$fit" >/dev/null
 is "$(state)" "0 0 f, 1 0 f" "two devices, both idle"
 
 # Memory for one load on each.

@@ -188,15 +188,16 @@ why="no code for compute capability 9.0 in this build"
 echo "$why" >"$SERVICE_FOLDER/unusable"
 for service in on off; do
     setting="SET pg_kmeans.service = $service"
-    is "$(query -c "$setting" -c "SELECT available, reason FROM kmeans_status() WHERE backend = 'cuda'")" "f|$why" "no code, service $service: the reason is known"
-    is "$(say auto "$fit" "$setting")" "$right" "auto: the CPU, without a warning"
+    is "$(say auto "$fit" "$setting")" "$right" "no code, service $service, auto: the CPU, without a warning"
     is "$(say cuda "$small" "$setting")" 0A000 "cuda: an error"
+    is "$(query -c "$setting" -c "SELECT available, reason FROM kmeans_status() WHERE backend = 'cuda'")" "f|$why" "the reason is known"
 done
 rm "$SERVICE_FOLDER/unusable"
 
 use_plugin broken
 echo 'no library' >"$SERVICE_FOLDER/broken.so"
 for service in on off; do
+    [ $service = off ] || say cuda "$small" >/dev/null # which starts it
     reason=$(query -c "SET pg_kmeans.service = $service" -c "SELECT reason FROM kmeans_status() WHERE backend = 'cuda'")
     [[ $reason == *': broken.so: '* && $reason != *"$SERVICE_FOLDER"* ]]
     result $? "a plugin that cannot be loaded, service $service: $reason"

@@ -28,7 +28,7 @@ session() {
         fit 60 ', loaded => true'
         fit 20 ', loaded => true'
         echo "SELECT kmeans_unload();"
-        echo "SELECT jobs, jobs_waiting, memory_held FROM kmeans_status() WHERE backend = 'cuda';"
+        echo "SELECT coalesce(jobs, 0), coalesce(jobs_waiting, 0), coalesce(memory_held, 0) FROM kmeans_status() WHERE backend = 'cuda';"
     } | psql -XqAt 2>&1
 }
 expected="f"$'\n'"$wanted"$'\n'"1"$'\n'"0|0|0"

@@ -78,7 +78,7 @@ class Server {
   private:
     static int cancelled(void *) { return polls_left-- <= 0 ? 1 : 0; }
 
-    PgkmOpen open_{sizeof(PgkmOpen), -1, 2, 0, 0, {}, {cancelled, nullptr, nullptr}, 0, {}, nullptr, 0};
+    PgkmOpen open_{sizeof(PgkmOpen), -1, 2, 0, 0, 0, {}, {cancelled, nullptr, nullptr}, 0, {}, nullptr, 0};
     pgkm::nodes::ShareState state_;
     pgkm::Session session_{{pgkm::cpu_backend(), -1, 0}, open_};
 };

@@ -60,6 +60,7 @@ class Server {
         auto *const self = static_cast<Server *>(arg);
         if (self->calls_left == 0) {
             std::snprintf(error->text, sizeof error->text, "it is dead");
+            std::snprintf(error->sqlstate, sizeof error->sqlstate, "57P01");
             return -1;
         }
         --self->calls_left;
@@ -108,6 +109,7 @@ class Server {
 struct Said {
     PgkmStatus status = PGKM_OK;
     std::string text;
+    std::string sqlstate;
     std::vector<double> numbers;
     bool operator==(const Said &) const = default;
 };
@@ -127,6 +129,7 @@ inline Said run(const PgkmRequest &request, const std::function<void()> &meanwhi
     }
     said.status = error.status;
     said.text = error.text;
+    said.sqlstate = error.sqlstate;
     if (error.status == PGKM_OK) {
         said.numbers = {static_cast<double>(result.k), static_cast<double>(result.n),
                         static_cast<double>(result.n_iter), static_cast<double>(result.converged), result.inertia};

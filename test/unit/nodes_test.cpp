@@ -185,6 +185,7 @@ TEST(Nodes, NameTheOneThatFails)
         const Said said = run(request);
         EXPECT_EQ(said.status, PGKM_NODE_FAILED);
         EXPECT_EQ(said.text, "bad: it is dead");
+        EXPECT_EQ(said.sqlstate, "57P01"); // with its text, whatever other jobs and threads were told
         EXPECT_EQ(good.cancels, 1);
     }
 }

@@ -12,6 +12,8 @@
 
 #include <gtest/gtest.h>
 
+#include "numeric/processors.hpp"
+
 namespace pgkm {
 namespace {
 
@@ -137,6 +139,17 @@ TEST(ParallelFor, GoesOnWithFewerThreadsWhereNoMoreStart)
         return sum == 4950 ? 0 : 1;
     };
     EXPECT_EXIT(_exit(sum_without_threads()), testing::ExitedWithCode(0), "");
+}
+
+// Whatever a caller asks for.
+TEST(Pool, HasNoMoreWorkersThanTheProcessIsGranted)
+{
+    const std::int32_t before = thread_limit.exchange(2);
+    EXPECT_EQ(ThreadPool(64).size(), 2);
+    thread_limit.store(0);
+    EXPECT_EQ(ThreadPool(4096).size(), usable_processors());
+    thread_limit.store(before);
+    EXPECT_EQ(ThreadPool(3).size(), 3);
 }
 
 } // namespace

@@ -33,7 +33,7 @@ Contexts::Contexts(const PgkmBackend &inner, const PgkmOpen &options)
         if (inner.open(&open, &opened.context, &error) != PGKM_OK) {
             while (i-- > 0)
                 inner.close(opened_[i].context);
-            throw Error(error.status, error.text);
+            throw Error(error);
         }
     }
 }
@@ -104,7 +104,7 @@ void Contexts::run(const std::vector<std::size_t> &which, const Body &body)
     if (first == errors.end())
         first = is([](const PgkmError &error) { return error.status != PGKM_OK; });
     if (first != errors.end())
-        throw Error(first->status, first->text);
+        throw Error(*first);
 }
 
 } // namespace pgkm::spread

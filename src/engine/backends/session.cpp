@@ -111,5 +111,11 @@ void on_first_backend(const PgkmSettings &settings, const Work &work, std::strin
 
 int32_t pgkm_cpu_threads(const PgkmSettings *settings)
 {
-    return settings->cpu_threads == 0 ? pgkm::usable_processors() : settings->cpu_threads;
+    return std::min(settings->cpu_threads == 0 ? pgkm::usable_processors() : settings->cpu_threads,
+                    pgkm::granted_threads());
+}
+
+void pgkm_limit_threads(int32_t most)
+{
+    pgkm::thread_limit.store(most);
 }

@@ -74,7 +74,7 @@ class Session {
     static void check(PgkmStatus status, const PgkmError &error)
     {
         if (status != PGKM_OK)
-            throw Error(status, error.text);
+            throw Error(status, error.text, error.sqlstate);
     }
 
     const PgkmBackend *table_;

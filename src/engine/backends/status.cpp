@@ -1,5 +1,6 @@
 // status.cpp - what kmeans_status() lists.
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <string>
@@ -14,6 +15,8 @@
 
 namespace {
 
+constexpr std::chrono::milliseconds patience(1000); // with a service that is asked for its devices
+
 // Those of CUDA: as the service sees them, if there is a connection to it, or else this process.
 std::vector<PgkmDevice> probe_cuda(const PgkmSettings &settings, PgkmServiceCounts *counts, std::string *why)
 {
@@ -27,8 +30,10 @@ std::vector<PgkmDevice> probe_cuda(const PgkmSettings &settings, PgkmServiceCoun
     }
     std::vector<PgkmDevice> devices;
     PgkmError error = {};
-    if (pgkm::guarded(&error, [&] { devices = pgkm::service::devices(settings.channel, counts); }) != PGKM_OK)
-        *why = error.text;
+    const PgkmStatus status =
+        pgkm::guarded(&error, [&] { devices = pgkm::service::devices(settings.channel, patience, counts); });
+    if (status != PGKM_OK)
+        *why = status == PGKM_CANCELLED ? "the GPU service does not answer" : error.text;
     return devices;
 }
 

@@ -131,7 +131,7 @@ Outcome run_request(const Algorithm &algorithm, const PgkmRequest &request, Moni
         on_first_backend(request.settings, work, &outcome.notice, [&](const BackendChoice &choice) {
             PgkmError error = {};
             if (algorithm.supported != nullptr && algorithm.supported(request, *choice.table, &error) != PGKM_OK)
-                throw Error(error.status, error.text);
+                throw Error(error);
             const BackendChoice used = request.n_nodes > 0 ? nodes::nodes_choice() : choice;
             monitor.begin_backend(used.table->name);
             const PgkmOpen open = open_options(request, threads_of(request, work), monitor.host());

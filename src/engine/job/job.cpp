@@ -74,7 +74,7 @@ PgkmStatus pgkm_job_result(PgkmJob *job, int64_t i, PgkmResult *result, PgkmErro
         if (!job->done)
             throw Error(PGKM_INTERNAL, "the job has not ended");
         if (job->error.status != PGKM_OK)
-            throw Error(job->error.status, job->error.text);
+            throw Error(job->error);
         const pgkm::Outcome &outcome = job->outcome;
         if (i < 0 || i >= outcome.models->size())
             throw Error(PGKM_INTERNAL, "the job has no such result");

@@ -48,6 +48,7 @@ inline PgkmOpen open_options(const PgkmRequest &request, std::int32_t threads, c
 {
     PgkmOpen open = {};
     open.threads = threads;
+    open.most_threads = pgkm_cpu_threads(&request.settings);
     open.memory_limit = request.settings.memory_limit;
     open.device_memory_limit = request.settings.gpu_memory_limit;
     open.tuning = request.settings.tuning;

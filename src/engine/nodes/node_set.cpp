@@ -15,7 +15,7 @@ constexpr int slice_ms = 5;
 
 [[noreturn]] void raise(const PgkmNode &node, const PgkmError &error)
 {
-    throw Error(PGKM_NODE_FAILED, std::string(node.name) + ": " + error.text);
+    throw Error(PGKM_NODE_FAILED, std::string(node.name) + ": " + error.text, error.sqlstate);
 }
 
 } // namespace

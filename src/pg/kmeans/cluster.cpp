@@ -100,7 +100,7 @@ static const PgkmResult *cluster_elsewhere(TableCall *call, FunctionCallInfo fci
                         errdetail("Rows get their labels there by the nearest centroid, which need not be theirs."),
                         errhint("Use kmeans_fit.")));
 
-    table_lock_elsewhere(call, fcinfo, id, target, KMEANS_WEIGHT, KMEANS_CLUSTER_NULLS);
+    table_lock_elsewhere(call, fcinfo, id, target, KMEANS_WEIGHT, KMEANS_CLUSTER_NULLS, "kmeans_cluster");
     memset(&query, 0, sizeof query);
     query.new_snapshot = true;
     query.unchanged = unchanged;

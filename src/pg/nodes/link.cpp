@@ -27,12 +27,12 @@ void link_heard(NodeLink *link)
 }
 
 /* Messages of libpq end with line feeds. */
-static int fail(NodeLink *link, const char *sqlstate, const char *text, PgkmError *error)
+static int fail(const char *sqlstate, const char *text, PgkmError *error)
 {
     size_t length;
 
-    snprintf(link->sqlstate, sizeof link->sqlstate, "%s", sqlstate == NULL ? "08006" : sqlstate);
     error->status = PGKM_NODE_FAILED;
+    snprintf(error->sqlstate, sizeof error->sqlstate, "%s", sqlstate == NULL ? "08006" : sqlstate);
     snprintf(error->text, sizeof error->text, "%s", text);
     for (length = strlen(error->text); length > 0 && error->text[length - 1] == '\n'; --length)
         error->text[length - 1] = '\0';
@@ -41,7 +41,7 @@ static int fail(NodeLink *link, const char *sqlstate, const char *text, PgkmErro
 
 static int fail_connection(NodeLink *link, PgkmError *error)
 {
-    return fail(link, link->busy ? "08006" : "08001", PQerrorMessage(link->conn), error);
+    return fail(link->busy ? "08006" : "08001", PQerrorMessage(link->conn), error);
 }
 
 static int fail_silent(NodeLink *link, PgkmError *error)
@@ -49,7 +49,7 @@ static int fail_silent(NodeLink *link, PgkmError *error)
     char text[128];
 
     snprintf(text, sizeof text, "the server has not answered for %d ms (pg_kmeans.node_timeout)", link->timeout_ms);
-    return fail(link, "08006", text, error);
+    return fail("08006", text, error);
 }
 
 /* What the server says beside results is a sign of life, no more. */
@@ -67,7 +67,7 @@ int link_open(NodeLink *link, const char *const *keywords, const char *const *va
     link->heard = now_ms();
     link->conn = PQconnectStartParams(keywords, values, 0);
     if (link->conn == NULL)
-        return fail(link, "53200", "out of memory", error);
+        return fail("53200", "out of memory", error);
     PQsetNoticeReceiver(link->conn, heed, NULL);
     link->wanted = POLLOUT;
     return PQstatus(link->conn) == CONNECTION_BAD ? fail_connection(link, error) : 0;
@@ -100,8 +100,7 @@ static int begin(NodeLink *link, int sent, PgkmError *error)
     PQclear(link->result);
     link->result = NULL;
     if (link->conn == NULL || sent == 0)
-        return link->conn == NULL ? fail(link, "08003", "the connection is closed", error)
-                                  : fail_connection(link, error);
+        return link->conn == NULL ? fail("08003", "the connection is closed", error) : fail_connection(link, error);
     link->busy = true;
     link->heard = now_ms();
     /* The server begins when it has all. What it has not taken by then goes out in link_wait(). */
@@ -123,7 +122,7 @@ int link_call_bytes(NodeLink *link, const char *sql, const void *bytes, size_t s
     const int binary = 1;
 
     if (size > 0x3fffffff)
-        return fail(link, "54000", "a request exceeds the maximum size of a value", error);
+        return fail("54000", "a request exceeds the maximum size of a value", error);
     return begin(link, PQsendQueryParams(link->conn, sql, 1, &bytea, &value, &length, &binary, 1), error);
 }
 
@@ -148,7 +147,7 @@ static int take_results(NodeLink *link, PgkmError *error)
             if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK)
                 return 1;
             return link->result == NULL ? fail_connection(link, error)
-                                        : fail(link, PQresultErrorField(link->result, PG_DIAG_SQLSTATE),
+                                        : fail(PQresultErrorField(link->result, PG_DIAG_SQLSTATE),
                                                PQresultErrorField(link->result, PG_DIAG_MESSAGE_PRIMARY) == NULL
                                                    ? PQresultErrorMessage(link->result)
                                                    : PQresultErrorField(link->result, PG_DIAG_MESSAGE_PRIMARY),
@@ -157,7 +156,7 @@ static int take_results(NodeLink *link, PgkmError *error)
         if (is_copy(result)) {
             PQclear(result);
             link_close(link);
-            return fail(link, "08P01", "unexpected COPY response", error);
+            return fail("08P01", "unexpected COPY response", error);
         }
         if (link->result != NULL && PQresultStatus(link->result) == PGRES_FATAL_ERROR) {
             PQclear(result);
@@ -172,7 +171,7 @@ static int take_results(NodeLink *link, PgkmError *error)
 int link_wait(NodeLink *link, int milliseconds, PgkmError *error)
 {
     if (link->conn == NULL)
-        return fail(link, "08003", "the connection is closed", error);
+        return fail("08003", "the connection is closed", error);
 
     const int unsent = PQflush(link->conn);
     int state;

@@ -22,7 +22,6 @@ struct NodeLink {
     short wanted;     /* what the socket has to be ready for while it connects: an event of poll() */
     int timeout_ms;   /* of a call; 0: the caller minds it */
     int64_t heard;    /* when anything came from it last: ms of a clock that only goes on */
-    char sqlstate[6];
 };
 
 /* Begins to connect. 0, or -1 with the reason in *error. */

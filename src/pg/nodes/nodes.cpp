@@ -4,7 +4,6 @@
 #include "pg/nodes/nodes.h"
 
 #include "pg/nodes/servers.h"
-#include "pg/run/run_job.h"
 #include "pg/scan/scan.h"
 #include "pg/settings.h"
 
@@ -97,10 +96,7 @@ static int node_call(void *arg, const void *request, size_t bytes, PgkmError *er
 {
     NodeServer *const server = (NodeServer *)arg;
 
-    if (link_call_bytes(&server->link, server->call, request, bytes, error) == 0)
-        return 0;
-    pgkm_note_node_state(server->link.sqlstate);
-    return -1;
+    return link_call_bytes(&server->link, server->call, request, bytes, error);
 }
 
 static int node_reply(void *arg, int milliseconds, const void **reply, size_t *bytes, PgkmError *error)
@@ -111,8 +107,6 @@ static int node_reply(void *arg, int milliseconds, const void **reply, size_t *b
     if (state == 1) {
         *reply = PQgetvalue(server->link.result, 0, 0);
         *bytes = (size_t)PQgetlength(server->link.result, 0, 0);
-    } else if (state < 0) {
-        pgkm_note_node_state(server->link.sqlstate);
     }
     return state;
 }

@@ -103,6 +103,31 @@ bool node_rows_elsewhere(Oid relation)
     return elsewhere;
 }
 
+/* A call of postgres_fdw_get_connections() as the extension has it, the caller's; NULL without the extension. Since
+ * version 18 it has an argument with a default. Without that argument the call would find somebody else's function of
+ * this name in the same schema. */
+static const char *connections_call(void)
+{
+    if (SPI_execute("SELECT n.nspname::pg_catalog.text, p.pronargs FROM pg_catalog.pg_extension e"
+                    " JOIN pg_catalog.pg_depend m ON m.refclassid OPERATOR(pg_catalog.=) e.tableoid"
+                    " AND m.refobjid OPERATOR(pg_catalog.=) e.oid AND m.deptype OPERATOR(pg_catalog.=) 'e'"
+                    " JOIN pg_catalog.pg_proc p ON p.tableoid OPERATOR(pg_catalog.=) m.classid"
+                    " AND p.oid OPERATOR(pg_catalog.=) m.objid"
+                    " JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) p.pronamespace"
+                    " WHERE e.extname OPERATOR(pg_catalog.=) 'postgres_fdw'"
+                    " AND p.proname OPERATOR(pg_catalog.=) 'postgres_fdw_get_connections'",
+                    true, 1) != SPI_OK_SELECT ||
+        SPI_processed != 1)
+        return NULL;
+
+    const HeapTuple row = SPI_tuptable->vals[0];
+    const char *const schema = SPI_getvalue(row, SPI_tuptable->tupdesc, 1);
+    const char *const arguments = SPI_getvalue(row, SPI_tuptable->tupdesc, 2);
+
+    return psprintf("SELECT 1 FROM %s.postgres_fdw_get_connections(%s)", quote_identifier(schema),
+                    strcmp(arguments, "0") == 0 ? "" : "false");
+}
+
 /* Rows that this transaction has changed over there are seen by the connection of postgres_fdw alone. It has one to
  * change them, and then commands have been counted. */
 bool node_may_have_changed(Oid relation)
@@ -114,16 +139,11 @@ bool node_may_have_changed(Oid relation)
     if (GetCurrentCommandId(false) == FirstCommandId)
         return false;
     SPI_connect();
-    if (SPI_execute(
-            "SELECT n.nspname::pg_catalog.text FROM pg_catalog.pg_extension e JOIN pg_catalog.pg_namespace n ON "
-            "n.oid OPERATOR(pg_catalog.=) e.extnamespace WHERE e.extname OPERATOR(pg_catalog.=) 'postgres_fdw'",
-            true, 1) == SPI_OK_SELECT &&
-        SPI_processed == 1) {
-        const char *const schema = SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1);
-        const char *const sql = psprintf("SELECT 1 FROM %s.postgres_fdw_get_connections()", quote_identifier(schema));
 
-        connected = SPI_execute(sql, true, 1) == SPI_OK_SELECT && SPI_processed > 0;
-    }
+    const char *const call = connections_call();
+
+    if (call != NULL)
+        connected = SPI_execute(call, true, 1) == SPI_OK_SELECT && SPI_processed > 0;
     SPI_finish();
     return connected;
 }

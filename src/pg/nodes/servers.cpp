@@ -28,7 +28,7 @@ void server_close(NodeServer *server)
 
 [[noreturn]] static void raise_node(const NodeServer *server, const PgkmError *error)
 {
-    const char *const state = server->link.sqlstate;
+    const char *const state = error->sqlstate;
 
     ereport(ERROR, (errcode(MAKE_SQLSTATE(state[0], state[1], state[2], state[3], state[4])),
                     errmsg("%s: %s", server->name, error->text)));
@@ -49,10 +49,8 @@ static void probe(NodeServer *server)
     }
     if (state == 0)
         state = link_connect(&server->probe, 0, &error);
-    if (state < 0) {
-        memcpy(server->link.sqlstate, server->probe.sqlstate, sizeof server->link.sqlstate);
+    if (state < 0)
         raise_node(server, &error);
-    }
     if (state == 1) {
         link_close(&server->probe);
         link_heard(&server->link);
@@ -171,14 +169,16 @@ void servers_connect(NodeServer *servers, List *places)
 }
 
 /* What a session over there needs: no names but the catalog's, signs of life, an end when we are gone. And where the
- * extension is. */
+ * extension is. This statement itself is read under the search path that the role has there, so it names the schema of
+ * each operator, too. */
 static const char find_extension[] =
     "SELECT pg_catalog.set_config('search_path', 'pg_catalog', false),"
     " pg_catalog.set_config('client_min_messages', 'notice', false),"
     " pg_catalog.set_config('client_connection_check_interval', '500', false),"
-    " (SELECT n.nspname FROM pg_catalog.pg_extension e JOIN pg_catalog.pg_namespace n ON n.oid = e.extnamespace"
-    " JOIN pg_catalog.pg_proc p ON p.pronamespace = n.oid AND p.proname = 'pgkm_node_version'"
-    " WHERE e.extname = 'pg_kmeans')";
+    " (SELECT n.nspname FROM pg_catalog.pg_extension e JOIN pg_catalog.pg_namespace n"
+    " ON n.oid OPERATOR(pg_catalog.=) e.extnamespace JOIN pg_catalog.pg_proc p"
+    " ON p.pronamespace OPERATOR(pg_catalog.=) n.oid AND p.proname OPERATOR(pg_catalog.=) 'pgkm_node_version'"
+    " WHERE e.extname OPERATOR(pg_catalog.=) 'pg_kmeans')";
 
 static char *text_result(const NodeServer *server, int column)
 {

@@ -3,10 +3,13 @@
  */
 #include "pg/plan/plan.h"
 
+#include "pg/shared/pinned_slices.h"
+
 extern "C" {
 #include "access/htup_details.h"
 #include "catalog/pg_language.h"
 #include "catalog/pg_proc.h"
+#include "nodes/supportnodes.h"
 #include "utils/builtins.h"
 #include "utils/syscache.h"
 
@@ -44,10 +47,14 @@ bool pgkm_plan_is(Oid function, const char *symbol, PGFunction address)
 
 /*
  * pgkm_plan_support(request internal) -> internal: NULL, for there is nothing to say. The planner
- * asks before it chooses paths, and so the library, with its hooks, is there when it does.
+ * asks before it chooses paths, and so the library, with its hooks, is there when it does. It asks for the cost of an
+ * aggregate's final function, which has no node, in the process that may lead the aggregate's workers.
  */
 Datum pgkm_plan_support(PG_FUNCTION_ARGS)
 {
-    (void)fcinfo;
+    const Node *const request = (const Node *)PG_GETARG_POINTER(0);
+
+    if (IsA(request, SupportRequestCost) && ((const SupportRequestCost *)request)->node == NULL)
+        pinned_slices_expect();
     PG_RETURN_POINTER(NULL);
 }

@@ -24,21 +24,18 @@ struct PgkmJobHolder {
     PgkmResult result;
 };
 
-static char node_state[6] = "08006";
-
-void pgkm_note_node_state(const char *sqlstate)
-{
-    memcpy(node_state, sqlstate, 5);
-}
-
 void pgkm_run_release_channel(int channel)
 {
     pgkm_service_release(channel);
 }
 
-static int sqlstate_of(PgkmStatus status)
+static int sqlstate_of(const PgkmError *error)
 {
-    switch (status) {
+    const char *const state = error->sqlstate;
+
+    if (strlen(state) == 5)
+        return MAKE_SQLSTATE(state[0], state[1], state[2], state[3], state[4]);
+    switch (error->status) {
     case PGKM_INVALID:
         return ERRCODE_INVALID_PARAMETER_VALUE;
     case PGKM_OUT_OF_MEMORY:
@@ -53,7 +50,7 @@ static int sqlstate_of(PgkmStatus status)
     case PGKM_CANCELLED:
         return ERRCODE_QUERY_CANCELED;
     case PGKM_NODE_FAILED:
-        return MAKE_SQLSTATE(node_state[0], node_state[1], node_state[2], node_state[3], node_state[4]);
+        return ERRCODE_CONNECTION_FAILURE;
     case PGKM_OK:
     case PGKM_INTERNAL:
         break;
@@ -66,7 +63,7 @@ void pgkm_raise(const PgkmError *error)
     /* A cancel has a cause of its own (a request, a timeout, a shutdown): let the server name it. */
     if (error->status == PGKM_CANCELLED)
         CHECK_FOR_INTERRUPTS();
-    ereport(ERROR, (errcode(sqlstate_of(error->status)), errmsg("%s", error->text)));
+    ereport(ERROR, (errcode(sqlstate_of(error)), errmsg("%s", error->text)));
     pg_unreachable();
 }
 

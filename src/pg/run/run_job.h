@@ -17,12 +17,8 @@
 /* Owns one job; allocated in a memory context, whose reset frees the job. */
 struct PgkmJobHolder;
 
-/* Raises `error` as an ERROR with the SQLSTATE of its status. Never returns. */
+/* Raises `error` as an ERROR with its SQLSTATE, or that of its status. Never returns. */
 [[noreturn]] void pgkm_raise(const PgkmError *error);
-
-/* Where another server fails, the engine's error is PGKM_NODE_FAILED and the SQLSTATE is this one: five characters.
- * From any thread of the job. */
-void pgkm_note_node_state(const char *sqlstate);
 
 /* Gives a connection to the GPU service back that a PgkmResident had. */
 void pgkm_run_release_channel(int channel);

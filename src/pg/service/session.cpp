@@ -20,6 +20,7 @@ extern "C" {
 
 #define SLICE_MS 10         /* between two looks */
 #define START_MS 60000      /* for the driver to start */
+#define LOOK_MS 1000        /* for an answer to a session that only looks */
 #define LAUNCH_MS 5000      /* for a worker to begin */
 #define MOST_LAUNCHES 3     /* of workers that end before they listen */
 #define NO_DEVICE_MS 300000 /* before another look for a device */
@@ -49,41 +50,42 @@ static void nap(void)
 }
 
 /* Waits for the answer to what was asked: as pgkm_service_ready. */
-static int await_answer(int channel, PgkmError *error)
+static int await_answer(int channel, int milliseconds, PgkmError *error)
 {
     const TimestampTz begin = GetCurrentTimestamp();
     int ready = 0;
 
-    while (ready == 0 && !TimestampDifferenceExceeds(begin, GetCurrentTimestamp(), START_MS)) {
+    while (ready == 0 && !TimestampDifferenceExceeds(begin, GetCurrentTimestamp(), milliseconds)) {
         ready = pgkm_service_ready(channel, SLICE_MS, error);
         CHECK_FOR_INTERRUPTS();
     }
     return ready;
 }
 
-/* Whether the service answers on the connection that is being tried. It is dropped if not. */
-static bool answers(bool *refused)
+/* Whether the service answers on the connection that is being tried. It is dropped if not. *why, unless empty, says why
+ * this service is of no use. */
+static bool answers(int milliseconds, PgkmError *why)
 {
-    PgkmError error = {PGKM_OK, ""};
-    const int ready = await_answer(tried, &error);
+    const int ready = await_answer(tried, milliseconds, why);
 
     if (ready == 1)
         return true;
-    *refused = *refused || ready == 0 || error.text[0] != '\0';
+    if (ready == 0)
+        strlcpy(why->text, "the GPU service does not answer", sizeof why->text);
     disconnect(&tried);
     return false;
 }
 
-/* Tries to connect to a service that runs already. */
-static bool find_service(bool *refused)
+/* Tries to connect to a service that runs already, and waits so long for its answer; *why as above. */
+static bool find_service(int milliseconds, PgkmError *why)
 {
     if (spare != 0) {
         tried = spare;
         spare = 0;
-        if (pgkm_service_ask_again(tried) && answers(refused))
+        if (pgkm_service_ask_again(tried) && answers(milliseconds, why))
             return true;
         disconnect(&tried);
-        *refused = false; /* that service may be gone; there may be another */
+        *why = {}; /* that service may be gone; there may be another */
     }
 
     const int channel = pgkm_service_connect(PGKM_SERVICE_SOCKET);
@@ -92,7 +94,7 @@ static bool find_service(bool *refused)
         return false;
     ReserveExternalFD();
     tried = channel;
-    return answers(refused);
+    return answers(milliseconds, why);
 }
 
 /* Whether it was found a short time ago that there is no device. Then sets *settings to the reason. */
@@ -141,37 +143,66 @@ static bool start_unless_started(ServiceState *state, int *launches)
     return false;
 }
 
-void pgkm_service_acquire(PgkmSettings *settings)
+/* Where the service's state is, with no channel so far; NULL: devices are reached without the service. */
+static ServiceState *begin_search(PgkmSettings *settings)
 {
-    ServiceState *state;
-    bool refused = false;
-    int launches = 0;
-
     settings->channel = 0;
     settings->no_device = NULL;
     disconnect(&tried);
-    if (!pgkm_service_enabled || access(settings->plugin, R_OK) != 0 || (state = pgkm_service_state()) == NULL)
+    return pgkm_service_enabled && access(settings->plugin, R_OK) == 0 ? pgkm_service_state() : NULL;
+}
+
+static void use_found(PgkmSettings *settings)
+{
+    settings->channel = tried;
+    tried = 0;
+}
+
+void pgkm_service_acquire(PgkmSettings *settings)
+{
+    ServiceState *const state = begin_search(settings);
+    PgkmError why = {};
+    int launches = 0;
+
+    if (state == NULL)
         return;
 
     const TimestampTz begin = GetCurrentTimestamp();
 
     while (!TimestampDifferenceExceeds(begin, GetCurrentTimestamp(), START_MS)) {
-        if (find_service(&refused)) {
-            settings->channel = tried;
-            tried = 0;
+        if (find_service(START_MS, &why)) {
+            use_found(settings);
             return;
         }
-        if (refused || no_device(state, settings) || !start_unless_started(state, &launches))
+        if (why.text[0] != '\0' || no_device(state, settings) || !start_unless_started(state, &launches))
             return;
         nap();
     }
 }
 
+const char *pgkm_service_look(PgkmSettings *settings)
+{
+    static const char not_started[] = "the GPU service is not started: the first job for a GPU starts it";
+    static PgkmError why;
+    ServiceState *const state = begin_search(settings);
+
+    why = {};
+    if (state == NULL)
+        return NULL;
+    if (pgkm_service_pid() != 0 && find_service(LOOK_MS, &why)) {
+        use_found(settings);
+        return NULL;
+    }
+    if (why.text[0] != '\0')
+        return why.text;
+    return no_device(state, settings) ? NULL : not_started;
+}
+
 bool pgkm_service_answers(int channel)
 {
-    PgkmError error = {PGKM_OK, ""};
+    PgkmError error = {};
 
-    return pgkm_service_ask_again(channel) && await_answer(channel, &error) == 1;
+    return pgkm_service_ask_again(channel) && await_answer(channel, START_MS, &error) == 1;
 }
 
 void pgkm_service_release(int channel)

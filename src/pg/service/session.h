@@ -18,6 +18,12 @@ extern "C" {
  */
 void pgkm_service_acquire(PgkmSettings *settings);
 
+/*
+ * The same for a look at the service, which starts none and waits for a second at most. NULL; or why nothing can be
+ * said of devices: the service is not started, or does not answer.
+ */
+const char *pgkm_service_look(PgkmSettings *settings);
+
 /* Whether the service still answers on a channel that no job uses at the moment. */
 bool pgkm_service_answers(int channel);
 

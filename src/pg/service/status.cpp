@@ -18,8 +18,9 @@ static PgkmValue text_value(const char *text)
     return text[0] != '\0' ? text : (const char *)NULL;
 }
 
-/* Numbers that are 0 are unknown, but for those of the service. */
-static void put_line(ReturnSetInfo *result, const PgkmBackendStatus *line)
+/* Numbers that are 0 are unknown, but for those of the service; and so is, where `known` is false, whether there is a
+ * device. */
+static void put_line(ReturnSetInfo *result, const PgkmBackendStatus *line, bool known)
 {
     const PgkmDevice *const device = &line->device;
     const bool has_memory = device->memory_total > 0;
@@ -31,7 +32,7 @@ static void put_line(ReturnSetInfo *result, const PgkmBackendStatus *line)
     /* CUDA numbers its drivers 1000 x major + 10 x minor. */
     if (device->driver_version > 0)
         driver = psprintf("%d.%d", device->driver_version / 1000, device->driver_version % 1000 / 10);
-    pgkm_result_put(result, {text_value(line->backend), line->available != 0,
+    pgkm_result_put(result, {text_value(line->backend), pgkm_value_if(known, line->available != 0),
                              pgkm_value_if(device->ordinal >= 0, device->ordinal), text_value(device->name),
                              pgkm_value_if(device->units > 0, device->units), capability,
                              pgkm_value_if(has_memory, (int64)device->memory_total),
@@ -42,7 +43,8 @@ static void put_line(ReturnSetInfo *result, const PgkmBackendStatus *line)
 }
 
 /*
- * kmeans_status() -> one row per backend and device; reason says why one is not available.
+ * kmeans_status() -> one row per backend and device; reason says why one is not available, or why that is not known.
+ * A look starts no service.
  */
 Datum pgkm_kmeans_status(PG_FUNCTION_ARGS)
 {
@@ -51,12 +53,16 @@ Datum pgkm_kmeans_status(PG_FUNCTION_ARGS)
     PgkmSettings settings;
 
     pgkm_settings_fill(&settings);
-    pgkm_service_acquire(&settings);
+
+    const char *const unknown = pgkm_service_look(&settings);
+
+    if (unknown != NULL)
+        settings.no_device = unknown;
 
     const int32 count = pgkm_status(&settings, lines, MAX_LINES);
 
     pgkm_service_release(settings.channel);
     for (int32 i = 0; i < Min(count, MAX_LINES); ++i)
-        put_line(result, &lines[i]);
+        put_line(result, &lines[i], unknown == NULL || lines[i].device.ordinal >= 0);
     return (Datum)0;
 }

@@ -3,6 +3,7 @@
  */
 #include "pg/shared/pinned_slices.h"
 
+#include "pg/compat.h"
 #include "pg/shared/structs.h"
 
 extern "C" {
@@ -10,13 +11,15 @@ extern "C" {
 #include "miscadmin.h"
 #include "port/atomics.h"
 #include "postmaster/bgworker.h"
+#include "storage/lwlock.h"
 #include "storage/proc.h"
-#include "storage/spin.h"
 #include "utils/resowner.h"
 }
 
 /* Another layout gets another name: a library of another version may be loaded beside this one. */
-#define LIST_NAME "pg_kmeans pinned slices 1"
+#define LIST_NAME "pg_kmeans pinned slices 2"
+
+#define TRANCHE_NAME "pg_kmeans pinned slices"
 
 /* Enough for the workers of a few parallel queries at a time. Rows of others are copied. */
 #define MOST_PINNED 512
@@ -28,8 +31,9 @@ struct PinnedSlice {
 };
 
 struct PinnedSlices {
-    slock_t mutex;      /* guards the places */
-    pg_atomic_uint32 n; /* changed under the mutex */
+    LWLock lock; /* guards the places */
+    int tranche;
+    pg_atomic_uint32 n; /* changed under the lock */
     PinnedSlice places[MOST_PINNED];
 };
 
@@ -38,24 +42,29 @@ static void init_list(void *memory)
     PinnedSlices *const list = (PinnedSlices *)memory;
 
     memset(list, 0, sizeof *list);
-    SpinLockInit(&list->mutex);
+    list->tranche = pgkm_new_tranche(TRANCHE_NAME);
+    LWLockInitialize(&list->lock, list->tranche);
     pg_atomic_init_u32(&list->n, 0);
 }
+
+/* NULL until this process has asked for it, or where there is no room for it. */
+static PinnedSlices *known = NULL;
 
 /* NULL when there is no room for it. */
 static PinnedSlices *pinned(void)
 {
-    static PinnedSlices *list = NULL;
     static bool tried = false;
 
     if (!tried && IsUnderPostmaster) {
         tried = true;
-        list = (PinnedSlices *)shared_struct(LIST_NAME, sizeof(PinnedSlices), init_list);
+        known = (PinnedSlices *)shared_struct(LIST_NAME, sizeof(PinnedSlices), init_list);
+        if (known != NULL)
+            pgkm_register_tranche(known->tranche, TRANCHE_NAME);
     }
-    return list;
+    return known;
 }
 
-/* Under the mutex. */
+/* Under the lock. */
 static int find(const PinnedSlices *list, dsm_handle slice)
 {
     const int n = (int)pg_atomic_read_u32(&((PinnedSlices *)list)->n);
@@ -66,7 +75,7 @@ static int find(const PinnedSlices *list, dsm_handle slice)
     return -1;
 }
 
-/* Under the mutex. */
+/* Under the lock. */
 static void remove_place(PinnedSlices *list, int place)
 {
     const uint32 last = pg_atomic_read_u32(&list->n) - 1;
@@ -81,7 +90,7 @@ static bool enlist(PinnedSlices *list, const SharedSlice *slices, int n_slices)
     const int leader = MyProc->lockGroupLeader->pid;
     bool possible;
 
-    SpinLockAcquire(&list->mutex);
+    LWLockAcquire(&list->lock, LW_EXCLUSIVE);
 
     const uint32 n = pg_atomic_read_u32(&list->n);
 
@@ -92,7 +101,7 @@ static bool enlist(PinnedSlices *list, const SharedSlice *slices, int n_slices)
         list->places[n + i] = {slices[i].handle, query, leader};
     if (possible)
         pg_atomic_write_u32(&list->n, n + n_slices);
-    SpinLockRelease(&list->mutex);
+    LWLockRelease(&list->lock);
     return possible;
 }
 
@@ -122,12 +131,12 @@ bool pinned_slices_take(const SharedSlice *slices, int n_slices)
     if (!all)
         return false;
     HOLD_INTERRUPTS();
-    SpinLockAcquire(&list->mutex);
+    LWLockAcquire(&list->lock, LW_EXCLUSIVE);
     for (int i = 0; i < n_slices && all; ++i)
         all = find(list, slices[i].handle) >= 0;
     for (int i = 0; i < n_slices && all; ++i)
         remove_place(list, find(list, slices[i].handle));
-    SpinLockRelease(&list->mutex);
+    LWLockRelease(&list->lock);
     for (int i = 0; i < n_slices && all; ++i)
         dsm_unpin_segment(slices[i].handle);
     RESUME_INTERRUPTS();
@@ -140,12 +149,12 @@ static int abandoned(PinnedSlices *list, SharedSlice *slices)
     PinnedSlice places[MOST_PINNED];
     int n_slices = 0;
 
-    SpinLockAcquire(&list->mutex);
+    LWLockAcquire(&list->lock, LW_SHARED);
 
     const int n = (int)pg_atomic_read_u32(&list->n);
 
     memcpy(places, list->places, n * sizeof(PinnedSlice));
-    SpinLockRelease(&list->mutex);
+    LWLockRelease(&list->lock);
     for (int i = 0; i < n; ++i)
         if (places[i].leader == MyProcPid && dsm_find_mapping(places[i].query) == NULL)
             slices[n_slices++] = {places[i].slice, 0};
@@ -155,13 +164,17 @@ static int abandoned(PinnedSlices *list, SharedSlice *slices)
 /* Called when resources are released, also of a transaction that fails. */
 static void drop_abandoned(ResourceReleasePhase phase, bool, bool, void *)
 {
-    PinnedSlices *list;
     SharedSlice slices[MOST_PINNED];
 
-    if (phase != RESOURCE_RELEASE_AFTER_LOCKS || IsParallelWorker() || (list = pinned()) == NULL)
+    if (phase != RESOURCE_RELEASE_AFTER_LOCKS || known == NULL || IsParallelWorker())
         return;
-    if (pg_atomic_read_u32(&list->n) > 0)
-        (void)pinned_slices_take(slices, abandoned(list, slices));
+    if (pg_atomic_read_u32(&known->n) > 0)
+        (void)pinned_slices_take(slices, abandoned(known, slices));
+}
+
+void pinned_slices_expect(void)
+{
+    (void)pinned();
 }
 
 void pinned_slices_install(void)

@@ -17,6 +17,10 @@
  * asks for the list's memory. */
 void pinned_slices_install(void);
 
+/* This process may lead workers that pin slices. Without this, or a call of the functions below, it never looks at the
+ * list: most processes of a server that preloads the library have nothing to do with it. */
+void pinned_slices_expect(void);
+
 /* Pins slices that this process, a parallel worker, has mapped. False, with none of them pinned, when the
  * list has no place for them or names one already. */
 bool pinned_slices_add(const SharedSlice *slices, int n_slices);

@@ -149,17 +149,20 @@ SharedView *shared_view_create(MemoryContext context, const SharedSlice *slices,
 
 SharedView *shared_view_begin(MemoryContext context, Size most)
 {
-    SharedView *const view = (SharedView *)MemoryContextAllocZero(context, sizeof(SharedView));
-
-    if (!pgkm_fits_shared_memory(sizeof(Directory)) || !reserve_addresses(view, shared_slice_bytes(most, 1))) {
-        pfree(view);
+    if (!pgkm_fits_shared_memory(sizeof(Directory)))
         return NULL;
-    }
 
+    /* Before the addresses are reserved: they would stay so after an error. */
     dsm_segment *const directory = shared_segment_create(sizeof(Directory), DSM_CREATE_NULL_IF_MAXSEGMENTS);
 
-    if (directory == NULL) {
-        shared_view_detach(view);
+    if (directory == NULL)
+        return NULL;
+
+    SharedView *const view = (SharedView *)MemoryContextAllocZero(context, sizeof(SharedView));
+
+    if (!reserve_addresses(view, shared_slice_bytes(most, 1))) {
+        pfree(view);
+        dsm_detach(directory);
         return NULL;
     }
     keep(view, directory);

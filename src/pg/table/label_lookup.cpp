@@ -144,8 +144,10 @@ static int64 find(FunctionCallInfo fcinfo)
 Datum pgkm_label_changes(PG_FUNCTION_ARGS)
 {
     const int64 position = find(fcinfo);
+    const bool changes = position >= 0 && old_label_at(current->rows, position) != label_at(current, position);
 
-    PG_RETURN_BOOL(position >= 0 && old_label_at(current->rows, position) != label_at(current, position));
+    current->changed += changes;
+    PG_RETURN_BOOL(changes);
 }
 
 /* pgkm_new_label(tableoid, ctid) -> integer: the label that kmeans_cluster gives the row. */
@@ -161,7 +163,7 @@ Datum pgkm_new_label(PG_FUNCTION_ARGS)
 
 void label_of_row_start(LabelOfRow *row)
 {
-    *row = {{0, true}, current_row};
+    *row = {{0, true}, 0, current_row};
     current_row = row;
 }
 
@@ -175,9 +177,12 @@ Datum pgkm_label_by_value_changes(PG_FUNCTION_ARGS)
 {
     check_called_by_us(current_row);
     current_row->label = fcinfo->args[0];
-    if (PG_ARGISNULL(0) || PG_ARGISNULL(1))
-        PG_RETURN_BOOL(PG_ARGISNULL(0) != PG_ARGISNULL(1));
-    PG_RETURN_BOOL(PG_GETARG_INT32(0) != PG_GETARG_INT64(1));
+
+    const bool changes = PG_ARGISNULL(0) || PG_ARGISNULL(1) ? PG_ARGISNULL(0) != PG_ARGISNULL(1)
+                                                            : PG_GETARG_INT32(0) != PG_GETARG_INT64(1);
+
+    current_row->changed += changes;
+    PG_RETURN_BOOL(changes);
 }
 
 /* pgkm_new_label() -> integer: the new label that pgkm_label_changes() had last, for the same row. */

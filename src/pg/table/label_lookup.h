@@ -19,6 +19,7 @@ struct LabelLookup {
     TableRange *ranges;
     int n_ranges;
     int64 hint;         /* where the last row was found */
+    int64 changed;      /* rows whose label changes, so far */
     LabelLookup *outer; /* of the statement whose trigger runs this one */
 };
 
@@ -32,7 +33,8 @@ void label_lookup_end(LabelLookup *lookup);
 /* The label, by value, of the row that the UPDATE is at. */
 struct LabelOfRow {
     NullableDatum label;
-    LabelOfRow *outer; /* as above */
+    int64 changed;     /* as above */
+    LabelOfRow *outer; /* likewise */
 };
 
 /* From now on the functions by value can be called. */

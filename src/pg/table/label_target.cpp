@@ -12,7 +12,6 @@ extern "C" {
 #include "access/table.h"
 #include "access/tableam.h"
 #include "catalog/catalog.h"
-#include "catalog/namespace.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_inherits.h"
 #include "catalog/pg_type.h"
@@ -80,8 +79,6 @@ static void check_may_update(const LabelTarget *target, const TableRelation *rel
 {
     const AttrNumber column = get_attnum(relation->id, target->name);
 
-    if (!isTempNamespace(get_rel_namespace(relation->id)))
-        PreventCommandIfReadOnly("UPDATE");
     if (pg_class_aclcheck(relation->id, GetUserId(), ACL_UPDATE) != ACLCHECK_OK &&
         (column == InvalidAttrNumber ||
          pg_attribute_aclcheck(relation->id, column, GetUserId(), ACL_UPDATE) != ACLCHECK_OK))

@@ -9,14 +9,17 @@
 #include "pg/table/label_lookup.h"
 
 extern "C" {
+#include "catalog/namespace.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "nodes/params.h"
+#include "nodes/value.h"
 #include "parser/parse_expr.h"
 #include "parser/parse_node.h"
+#include "parser/parse_oper.h"
 #include "parser/parse_relation.h"
 #include "parser/parser.h"
 #include "utils/acl.h"
@@ -57,11 +60,11 @@ static void lock_for_update(TableRelation *relation, Oid id, TableUse use)
 }
 
 /* What the parameters of the UPDATE stand for: $1 is a row's new label, $2 whether it changes, $3 its label by value.
- * The functions are not called by name, for the caller may lack USAGE of their schema, and it need not be in the search
- * path. */
+ * Functions and operators are not looked up by name: the caller may lack USAGE of the functions' schema, and the search
+ * path may be anything. Triggers see the caller's, so it is not changed. */
 struct LabelUpdate {
-    Oid relation; /* that is updated */
-    Oid new_label = InvalidOid;
+    Oid relation;               /* that is updated */
+    Oid new_label = InvalidOid; /* the functions; InvalidOid: expressions alone, which other servers can take */
     Oid label_changes = InvalidOid;
     List *(*arguments)(const LabelUpdate *update, ParseState *state, bool of_new_label) = NULL;
     Oid table = InvalidOid;                 /* by place: has all rows; InvalidOid: several tables do */
@@ -123,6 +126,19 @@ static Node *value_call(const LabelExpression *by_value, ParseState *state)
     return call_of(by_value->predict, INT4OID, list_make2(model, parse_expression(state, by_value->features)));
 }
 
+/* Whether the column differs from the label by value: IS DISTINCT FROM, which as text takes the = of the search path.
+ */
+static Node *distinct_from_value(const LabelUpdate *update, ParseState *state)
+{
+    List *const equal = list_make2(makeString(pstrdup("pg_catalog")), makeString(pstrdup("=")));
+    Node *const column = colNameToVar(state, update->column, false, -1);
+    Expr *const distinct =
+        make_op(state, equal, column, parse_expression(state, value_text(update->by_value)), state->p_last_srf, -1);
+
+    NodeSetTag(distinct, T_DistinctExpr); /* the same struct as of the operator, as transformExpr() makes it */
+    return (Node *)distinct;
+}
+
 /* A ParseParamRefHook. */
 static Node *label_call(ParseState *state, ParamRef *reference)
 {
@@ -133,6 +149,10 @@ static Node *label_call(ParseState *state, ParamRef *reference)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("relation \"%s\" was replaced during the fit",
                                RelationGetRelationName(state->p_target_relation))));
+    if (reference->number == 1 && !OidIsValid(update->new_label))
+        return parse_expression(state, value_text(update->by_value));
+    if (reference->number == 2 && !OidIsValid(update->label_changes))
+        return distinct_from_value(update, state);
     if (reference->number == 1)
         return call_of(update->new_label, INT4OID, update->arguments(update, state, true));
     if (reference->number == 2)
@@ -146,7 +166,8 @@ static void set_up_parser(ParseState *state, void *update)
     state->p_ref_hook_state = update;
 }
 
-static void run_update(const char *sql, const TableRelation *relation, LabelUpdate *update)
+/* How many rows it has updated. */
+static uint64 run_update(const char *sql, const TableRelation *relation, LabelUpdate *update)
 {
     const int nest_level = NewGUCNestLevel();
     SPIExecuteOptions options;
@@ -168,6 +189,17 @@ static void run_update(const char *sql, const TableRelation *relation, LabelUpda
     if (code != SPI_OK_UPDATE)
         elog(ERROR, "\"%s\" failed: %s", sql, SPI_result_code_string(code));
     AtEOXact_GUC(false, nest_level);
+    return SPI_processed;
+}
+
+/* A BEFORE trigger may keep rows from being updated, without an error. */
+static void warn_of_skipped(const TableRelation *relation, int64 changed, uint64 updated)
+{
+    if (updated < (uint64)changed)
+        ereport(WARNING, (errmsg("labels of %lld rows of \"%s\" were not written",
+                                 (long long)changed - (long long)updated, relation->name),
+                          errdetail("A trigger skipped the UPDATE of these rows. Labels of %lld rows were written.",
+                                    (long long)updated)));
 }
 
 /* Labels that come from themselves would never settle. */
@@ -183,18 +215,30 @@ static void check_label_is_no_input(const TableCall *call, const char *label)
                         errmsg("label column \"%s\" must not be among the features, the weight or the filter", label)));
 }
 
-static void begin_update(TableCall *call, FunctionCallInfo fcinfo, Oid id, LabelTarget *target, int weight, int nulls,
-                         TableUse use)
+/* 25006, in the function's own words and before the lock, which a standby does not give. */
+static void check_may_write(Oid id, const char *function)
 {
+    const char *const command = psprintf("%s()", function);
+
+    PreventCommandDuringRecovery(command);
+    if (!isTempNamespace(get_rel_namespace(id)))
+        PreventCommandIfReadOnly(command);
+}
+
+static void begin_update(TableCall *call, FunctionCallInfo fcinfo, Oid id, LabelTarget *target, int weight, int nulls,
+                         TableUse use, const char *function)
+{
+    check_may_write(id, function);
     lock_for_update(&call->relation, id, use);
     table_call_find_columns(call, fcinfo, weight, nulls);
     check_label_is_no_input(call, target->name);
     label_target_check(target, &call->relation, call->request.k);
 }
 
-void table_lock_elsewhere(TableCall *call, FunctionCallInfo fcinfo, Oid id, LabelTarget *target, int weight, int nulls)
+void table_lock_elsewhere(TableCall *call, FunctionCallInfo fcinfo, Oid id, LabelTarget *target, int weight, int nulls,
+                          const char *function)
 {
-    begin_update(call, fcinfo, id, target, weight, nulls, TABLE_WRITE);
+    begin_update(call, fcinfo, id, target, weight, nulls, TABLE_WRITE, function);
     if (call->nulls != TABLE_NULLS_ERROR || call->filter != NULL)
         ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
                         errmsg("nulls and filter do not go with rows on other servers, which \"%s\" has",
@@ -216,25 +260,21 @@ static void add_column(TableRelation *relation, const TableCall *call, const Lab
     label_target_prepare(target, relation, result == NULL ? 0 : result->k);
 }
 
+static const char *update_text(const TableRelation *relation, const LabelTarget *target)
+{
+    return psprintf("UPDATE %s SET %s = $1 WHERE $2", relation->sql_name, quote_identifier(target->name));
+}
+
 void table_write_elsewhere(const TableCall *call, const PgkmResult *result, const LabelExpression *by_value,
                            const LabelTarget *target)
 {
-    const char *const column = quote_identifier(target->name);
-    const char *const label = value_text(by_value);
-    LabelUpdate update = {.relation = call->relation.id, .by_value = by_value};
+    LabelUpdate update = {.relation = call->relation.id, .column = target->name, .by_value = by_value};
     TableRelation relation;
 
     add_column(&relation, call, target, result, TABLE_WRITE);
     SPI_connect();
-    run_update(
-        psprintf("UPDATE %s SET %s = %s WHERE %s IS DISTINCT FROM %s", relation.sql_name, column, label, column, label),
-        &relation, &update);
+    (void)run_update(update_text(&relation, target), &relation, &update);
     SPI_finish();
-}
-
-static const char *update_text(const TableRelation *relation, const LabelTarget *target)
-{
-    return psprintf("UPDATE %s SET %s = $1 WHERE $2", relation->sql_name, quote_identifier(target->name));
 }
 
 void table_write_by_value(const TableCall *call, const PgkmResult *result, const LabelExpression *by_value,
@@ -250,13 +290,14 @@ void table_write_by_value(const TableCall *call, const PgkmResult *result, const
                           .by_value = by_value};
     TableRelation relation;
     LabelOfRow row;
+    volatile uint64 updated = 0;
 
     add_column(&relation, call, target, result, TABLE_UPDATE);
     label_of_row_start(&row);
     PG_TRY();
     {
         SPI_connect();
-        run_update(update_text(&relation, target), &relation, &update);
+        updated = run_update(update_text(&relation, target), &relation, &update);
         SPI_finish();
     }
     PG_FINALLY();
@@ -264,6 +305,7 @@ void table_write_by_value(const TableCall *call, const PgkmResult *result, const
         label_of_row_end(&row);
     }
     PG_END_TRY();
+    warn_of_skipped(&relation, row.changed, updated);
 }
 
 TableRows *table_read_for_update(TableCall *call, FunctionCallInfo fcinfo, Oid id, LabelTarget *target, int weight,
@@ -271,7 +313,7 @@ TableRows *table_read_for_update(TableCall *call, FunctionCallInfo fcinfo, Oid i
 {
     TableQuery query;
 
-    begin_update(call, fcinfo, id, target, weight, nulls, TABLE_UPDATE);
+    begin_update(call, fcinfo, id, target, weight, nulls, TABLE_UPDATE, function);
 
     memset(&query, 0, sizeof query);
     query.label = target->missing ? NULL : target->name;
@@ -293,6 +335,7 @@ void table_write_labels(const TableCall *call, const TableRows *rows, const Pgkm
                           .table = rows->wants.table ? InvalidOid : call->relation.id};
     TableRelation relation;
     LabelLookup lookup;
+    volatile uint64 updated = 0;
 
     add_column(&relation, call, target, result, TABLE_UPDATE);
     if (!label_lookup_start(&lookup, rows, result == NULL ? NULL : result->labels))
@@ -300,7 +343,7 @@ void table_write_labels(const TableCall *call, const TableRows *rows, const Pgkm
     PG_TRY();
     {
         SPI_connect();
-        run_update(update_text(&relation, target), &relation, &update);
+        updated = run_update(update_text(&relation, target), &relation, &update);
         SPI_finish();
     }
     PG_FINALLY();
@@ -308,4 +351,5 @@ void table_write_labels(const TableCall *call, const TableRows *rows, const Pgkm
         label_lookup_end(&lookup);
     }
     PG_END_TRY();
+    warn_of_skipped(&relation, lookup.changed, updated);
 }

@@ -27,7 +27,7 @@ void label_target_arguments(LabelTarget *target, FunctionCallInfo fcinfo, int nu
 
 /*
  * Finds out whether the column is missing. The relation is locked (table_read_for_update). Raises what stands
- * against `k` labels in it: 25006 (read-only transaction), 42501 (privileges), 42701 (it holds something
+ * against `k` labels in it: 42501 (privileges), 42701 (it holds something
  * else), 42804 (its type), 22003 (too many labels for it), and what ALTER TABLE would raise where it is missing.
  */
 void label_target_check(LabelTarget *target, const TableRelation *relation, int64 k);
@@ -44,7 +44,8 @@ void label_target_prepare(const LabelTarget *target, const TableRelation *relati
  */
 const char *pgkm_column_use(Oid table, AttrNumber column);
 
-/* Does all that comes before a fit whose labels are to be written: locks the table against all other writers,
+/* Does all that comes before a fit whose labels are to be written: raises 25006 where nothing can be (a standby, a
+ * read-only transaction, unless the table is temporary), locks the table against all other writers,
  * looks up the columns, checks the target, and reads the rows for `function`. `weight` and `nulls` as
  * for table_call_find_columns. Where rows are streamed (`may_stream`) labels are written by table_write_by_value.
  * Errors of these steps. */
@@ -53,7 +54,8 @@ TableRows *table_read_for_update(TableCall *call, FunctionCallInfo fcinfo, Oid i
 
 /* The same up to the rows, of a relation with rows on other servers, which are updated by what their values say. 0A000
  * where the column is missing over there, and for nulls and a filter. */
-void table_lock_elsewhere(TableCall *call, FunctionCallInfo fcinfo, Oid id, LabelTarget *target, int weight, int nulls);
+void table_lock_elsewhere(TableCall *call, FunctionCallInfo fcinfo, Oid id, LabelTarget *target, int weight, int nulls,
+                          const char *function);
 
 /* The label of a row by what its values say: predict(model, features) where the condition holds, else NULL. */
 struct LabelExpression {
@@ -70,7 +72,7 @@ void table_write_by_value(const TableCall *call, const PgkmResult *result, const
                           const LabelTarget *target, Oid function);
 
 /* The same where rows lie on other servers, which can run the UPDATE themselves: the model stands in it as a
- * constant. */
+ * constant. Rows that a trigger has skipped are not known then. */
 void table_write_elsewhere(const TableCall *call, const PgkmResult *result, const LabelExpression *by_value,
                            const LabelTarget *target);
 

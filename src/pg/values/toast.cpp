@@ -247,6 +247,7 @@ static bool read_chunks(PgkmToast *toast, Oid id, int32 bytes, char *to)
     bool found = true;
 
     for (; found && bytes > 0; ++chunk.number) {
+        CHECK_FOR_INTERRUPTS(); /* there may be half a million of them */
         chunk.bytes = Min(bytes, (int32)TOAST_MAX_CHUNK_SIZE);
         if (!take_ahead(toast, &chunk, to)) {
             if (!looking_up)

@@ -48,6 +48,7 @@ PgkmStatus open(const PgkmOpen *options, PgkmContext **context, PgkmError *error
         request.open.n_devices = std::clamp(options->n_devices, 0, PGKM_MOST_DEVICES);
         std::copy_n(options->devices, request.open.n_devices, request.open.devices);
         request.open.threads = options->threads;
+        request.open.most_threads = options->most_threads;
         request.open.memory_limit = options->memory_limit;
         request.open.device_memory_limit = options->device_memory_limit;
         if (!pack_names(options->tuning, &request.open.tuning))
@@ -241,13 +242,15 @@ int await_hello(int channel, int milliseconds, PgkmError *error)
     return -1;
 }
 
-std::vector<PgkmDevice> devices(int channel, PgkmServiceCounts *counts)
+std::vector<PgkmDevice> devices(int channel, std::chrono::milliseconds limit, PgkmServiceCounts *counts)
 {
-    Link link(channel, {}, {}, 0);
+    using Clock = std::chrono::steady_clock;
+    Clock::time_point end = Clock::now() + limit;
+    const auto is_late = [](void *until) { return Clock::now() > *static_cast<Clock::time_point *>(until) ? 1 : 0; };
+    Link link(channel, {is_late, nullptr, &end}, {}, 0);
     link.arena().grow(sizeof(PgkmServiceCounts) + most_devices * sizeof(PgkmDevice));
     const Reply reply = link.ask(request_of(Op::probe), link.arena().fd());
-    if (counts != nullptr)
-        *counts = *reinterpret_cast<const PgkmServiceCounts *>(link.arena().get());
+    *counts = *reinterpret_cast<const PgkmServiceCounts *>(link.arena().get());
     const auto *list = reinterpret_cast<const PgkmDevice *>(link.arena().get() + sizeof(PgkmServiceCounts));
     return {list, list + std::clamp(reply.count, 0, most_devices)};
 }

@@ -1,6 +1,7 @@
 // client.hpp - the GPU service as a backend table: every call goes to another process.
 #pragma once
 
+#include <chrono>
 #include <vector>
 
 #include "backend/backend.h"
@@ -26,7 +27,8 @@ bool hello(int channel);
 // refuses (*error, unless empty, says why).
 int await_hello(int channel, int milliseconds, PgkmError *error);
 
-// The service's devices, as probe() of its plugin finds them, and its counts. Throws Error.
-std::vector<PgkmDevice> devices(int channel, PgkmServiceCounts *counts = nullptr);
+// The service's devices, as probe() of its plugin finds them, and its counts. Throws Error: PGKM_CANCELLED when it has
+// not answered for so long, and then the channel is of no more use.
+std::vector<PgkmDevice> devices(int channel, std::chrono::milliseconds limit, PgkmServiceCounts *counts);
 
 } // namespace pgkm::service

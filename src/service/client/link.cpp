@@ -86,8 +86,9 @@ Reply Link::ask(Request request, int passed)
         heed_cancel();
     }
     reply.error.text[sizeof reply.error.text - 1] = '\0';
+    reply.error.sqlstate[sizeof reply.error.sqlstate - 1] = '\0';
     if (reply.error.status != PGKM_OK)
-        throw Error(reply.error.status, reply.error.text);
+        throw Error(reply.error);
     return reply;
 }
 

@@ -106,6 +106,7 @@ void ClientContext::open_backend(std::uint64_t device_memory)
     open.devices = list.data();
     open.n_devices = static_cast<std::int32_t>(list.size());
     open.threads = options_.threads;
+    open.most_threads = options_.most_threads;
     open.memory_limit = options_.memory_limit;
     open.device_memory_limit = device_memory;
     open.tuning = view_names(&options_.tuning);

@@ -25,7 +25,7 @@ std::int32_t probe(const ServerState &state, File passed, std::uint64_t bytes)
     std::int32_t count = 0;
     PgkmError error = {};
     if (state.table.probe(devices, capacity, &count, &error) != PGKM_OK)
-        throw Error(error.status, error.text);
+        throw Error(error);
     return std::min(count, capacity);
 }
 

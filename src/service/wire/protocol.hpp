@@ -68,6 +68,7 @@ struct OpenRequest {
     std::int32_t n_devices; // 0: `device`
     std::int32_t devices[PGKM_MOST_DEVICES];
     std::int32_t threads;
+    std::int32_t most_threads;
     std::uint64_t memory_limit;
     std::uint64_t device_memory_limit;
     StrategyNames tuning;
@@ -121,7 +122,7 @@ struct Reply {
     std::uint64_t serial;
     PgkmError error;
 };
-static_assert(sizeof(Reply) == 544, "told by test/service/changes.sh too");
+static_assert(sizeof(Reply) == 552, "told by test/service/changes.sh too");
 
 // What one side tells the other while a call runs. Progress is guarded by a sequence number,
 // odd while it is written (Lamport 1977).

@@ -38,9 +38,14 @@ same 'the aggregate in a parallel plan' "SELECT kmeans(ARRAY[x, y], 2, kmeans_op
 same 'the window function' "SELECT sum(l) FROM (SELECT kmeans_label(ARRAY[x, y], 3) OVER (PARTITION BY g ORDER BY id) AS l FROM standby_rows) AS s"
 same 'progress and status' "SELECT count(*), (SELECT count(*) FROM kmeans_status() WHERE backend = 'cpu') FROM pg_stat_progress_kmeans WHERE datname = current_database()"
 
-state=$(psql -XqAt -p "$port" -v VERBOSITY=sqlstate -c "SELECT kmeans_cluster('standby_rows', '{x,y}', 3)" 2>&1 | grep -oE '[0-9A-Z]{5}$')
-[ "$state" = 25006 ]
-result $? "kmeans_cluster is refused: $state"
+# What writes says so, before it reads or fits: the rows would be an error.
+query -c "SET synchronous_commit = on" -c "CREATE TABLE standby_wrong AS SELECT 'NaN'::real AS x"
+await_replay
+for call in "kmeans_cluster('standby_wrong', '{x}', 3)" "gmm_cluster('standby_wrong', '{x}', 3)" "reduction_define('written', value => 'x')" "reduction_drop('written')"; do
+    said=$(psql -XqAt -p "$port" -v VERBOSITY=verbose -c "SELECT $call" 2>&1 | head -n 1)
+    [[ $said =~ ^'ERROR:  25006: cannot execute '"${call%%(*}"'()' ]]
+    result $? "refused: $said"
+done
 
 for scan in auto executor; do
     state=$(psql -XqAt -p "$port" -v VERBOSITY=sqlstate -c "SET pg_kmeans.scan = $scan" -c "SELECT kmeans_fit('standby_unlogged', '{x,y}', 3)" 2>&1 | grep -oE '[0-9A-Z]{5}$')

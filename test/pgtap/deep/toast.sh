@@ -117,6 +117,23 @@ for call in "kmeans_load('wide_long', '{f}')" '(SELECT kmeans(f, 1) IS NULL FROM
     is "$(grep -E '^(sum|open)' "$folder/out"; grep -v 57014 "$folder/errors")" $'sum 4000.5\nopen 0' 'and the session goes on, with nothing open'
 done
 
+# --- a cancel within one value ends reading it ---
+query <<'SQL'
+CREATE TABLE wide_one (f real[]) WITH (autovacuum_enabled = off);
+ALTER TABLE wide_one ALTER f SET STORAGE external;
+INSERT INTO wide_one SELECT array_fill(1::real, ARRAY[40000000]);
+SQL
+for call in "kmeans_fit('wide_one', '{f}', 1)" '(SELECT kmeans(f, 1) IS NULL FROM wide_one)'; do
+    is "$(psql -XqAt -v VERBOSITY=sqlstate 2>&1 <<SQL
+SELECT pg_stat_reset() IS NULL;
+SET LOCAL statement_timeout = 20 \; SELECT $call;
+SELECT pg_stat_force_next_flush() IS NULL;
+SELECT toast_blks_read + toast_blks_hit < pg_relation_size(reltoastrelid) / 8192 / 2 FROM pg_statio_user_tables JOIN pg_class ON pg_class.oid = relid WHERE relid = 'wide_one'::regclass;
+SQL
+)" $'f\nERROR:  57014\nf\nt' "a timeout within a value: ${call%%(f*}"
+done
+query -c 'DROP TABLE wide_one'
+
 # --- pgvector's types out of line, by an extension of that name whose values are any bytes ---
 if [ ! -e "$extensions/vector.control" ]; then
     mine+=("$extensions/vector.control")
