@@ -55,7 +55,7 @@ TEST(Nodes, DrawAmongWideRows)
 class DeviceServer {
   public:
     DeviceServer(const PgkmBackend &device, const PgkmPoints &points)
-        : points_(points), open_{sizeof(PgkmOpen), -1, 2, 0, 0, {}, {}, 0, {}, nullptr, 0},
+        : points_(points), open_{sizeof(PgkmOpen), -1, 2, 0, 0, 0, {}, {}, 0, {}, nullptr, 0},
           session_({&device, -1, 0}, open_)
     {
     }

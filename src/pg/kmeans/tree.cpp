@@ -117,7 +117,8 @@ static void put_nodes(const PgkmResult *tree, ReturnSetInfo *target)
                              .sizes = tree->sizes,
                              .within_ss = tree->within_ss,
                              .center = tree->center,
-                             .scale = tree->scale};
+                             .scale = tree->scale,
+                             .fills = NULL};
     double *const values = (double *)palloc(tree->d * sizeof(double));
 
     for (int32 i = 0; i < tree->k; ++i) {

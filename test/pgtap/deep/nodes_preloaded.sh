@@ -1,7 +1,7 @@
 #!/bin/bash
 # A server that preloads the library: processes that have nothing to do with it make nothing of it in shared memory.
 set -uo pipefail
-here=$(cd "$(dirname "$0")/../.." && pwd)
+here=$(cd "$(dirname "$0")/../../.." && pwd)
 source "$here/scripts/lib/common.sh"
 source "$here/scripts/lib/tap.sh"
 source "$here/scripts/lib/nodes.sh"

@@ -3,7 +3,7 @@
 # a schema with an operator, a function, a type and a relation for each one of pg_catalog, which note that they were used and
 # raise an error.
 set -uo pipefail
-here=$(cd "$(dirname "$0")/../.." && pwd)
+here=$(cd "$(dirname "$0")/../../.." && pwd)
 source "$here/scripts/lib/common.sh"
 source "$here/scripts/lib/tap.sh"
 source "$here/scripts/lib/nodes.sh"

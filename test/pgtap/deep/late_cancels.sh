@@ -2,7 +2,7 @@
 # From a cancel on, a statement uses a few milliseconds of processor time, wherever it is struck. interrupts.sh measures by
 # the clock in each phase; here strikes come at many times of statements that have long loops of their own outside of phases.
 set -uo pipefail
-here=$(cd "$(dirname "$0")/../.." && pwd)
+here=$(cd "$(dirname "$0")/../../.." && pwd)
 source "$here/scripts/lib/common.sh"
 source "$here/scripts/lib/tap.sh"
 limit_ms=80

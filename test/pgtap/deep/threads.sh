@@ -2,7 +2,7 @@
 # pg_kmeans.max_threads is the limit for whatever computes: a session that asks for 64 threads gets two. A process has a few
 # more, which wait meanwhile: its own thread, the job's, and those of another step.
 set -uo pipefail
-source "$(dirname "$0")/../../scripts/lib/tap.sh"
+source "$(dirname "$0")/../../../scripts/lib/tap.sh"
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 
