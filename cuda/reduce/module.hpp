@@ -8,7 +8,7 @@
 
 namespace pgkm::cuda {
 
-// The kernels of one text (src/backend/generate/kernel.hpp); null where the text has none of that name.
+// The kernels of one text (src/backend/generate/kernel.hpp); magnitudes may be null.
 struct Module {
     cudaLibrary_t library = nullptr;
     cudaKernel_t init = nullptr, reduc = nullptr, combine = nullptr, magnitudes = nullptr;
@@ -19,7 +19,8 @@ struct Module {
     ~Module();
 };
 
-// Finds the text among those compiled before, or compiles it for the context's device. Heeds the host's cancel.
-std::shared_ptr<const Module> module_of(Context &context, const std::string &text);
+// Finds the text among those compiled before, or compiles it for the context's device. `measures`: it has magnitudes.
+// Heeds the host's cancel.
+std::shared_ptr<const Module> module_of(Context &context, const std::string &text, bool measures);
 
 } // namespace pgkm::cuda

@@ -4,8 +4,7 @@
 // for each chunk of rows reduc and, where blocks have copies of R, combine. Sums of integers take a first pass over the
 // rows for their ranges. Each kernel looks at a flag of the context, so that a cancel ends it.
 //
-// Kernels only note the first row that fails. What fails there, and with which value, the host finds by a walk over
-// that row's expressions (backend/reduction_walk.hpp).
+// Kernels only note the first row that fails. What fails there the host finds (backend/reduction_walk.hpp).
 #include "reduce/reduce.hpp"
 
 #include <algorithm>
@@ -45,9 +44,10 @@ class Reducer {
     void run()
     {
         choose_plan();
-        module_ = module_of(context_, kernel_source(program_, plan_, {sizeof(T) == 4, data_.host.d}));
+        module_ =
+            module_of(context_, kernel_source(program_, plan_, {sizeof(T) == 4, data_.host.d}), plan_.words.scales > 0);
         allocate();
-        if (generate::scale_count(plan_) > 0)
+        if (plan_.words.scales > 0)
             take_ranges();
         launch_words(module_->init, {&total_address_});
         data_.each_chunk<T>(problem_.first_row, problem_.n_rows,
@@ -66,10 +66,10 @@ class Reducer {
     void choose_plan()
     {
         const Layout forced = context_.forced.reduction_layout;
-        plan_ = make_plan(program_, forced, problem_.n_rows, device_of(context_));
+        plan_ = make_plan(program_, forced, device_of(context_));
         blocks_ = blocks();
         if (blocks_ == 0 && forced == Layout::automatic) {
-            plan_ = make_plan(program_, Layout::global, problem_.n_rows, device_of(context_));
+            plan_ = make_plan(program_, Layout::global, device_of(context_));
             blocks_ = blocks();
         }
         if (blocks_ == 0)
@@ -84,7 +84,7 @@ class Reducer {
     {
         constexpr std::uint64_t little = std::uint64_t{4} << 20;
         const std::uint64_t fixed =
-            static_cast<std::uint64_t>(plan_.words + program_.source().n_parameters + 4096) * sizeof(Word);
+            static_cast<std::uint64_t>(plan_.words.count + program_.source().n_parameters + 4096) * sizeof(Word);
         const std::uint64_t limit = context_.budget.room() / 8 * 7;
         const auto within = [&](std::uint64_t room) {
             return room < fixed ? 0 : choose_blocks(plan_, problem_.n_rows, device_of(context_), room - fixed);
@@ -106,9 +106,9 @@ class Reducer {
     void allocate()
     {
         const PgkmReduction &source = program_.source();
-        total_ = array<Word>(plan_.words);
+        total_ = array<Word>(plan_.words.count);
         if (plan_.has_copies())
-            copies_ = array<Word>(plan_.words * blocks_);
+            copies_ = array<Word>(plan_.words.count * blocks_);
         own_ = array<Word>(plan_.own_words * plan_.threads * blocks_);
         parameters_ = array<double>(source.n_parameters);
         parameters_.upload(source.parameters, parameters_.count(), stream());
@@ -137,14 +137,14 @@ class Reducer {
     // A thread a word of R.
     void launch_words(cudaKernel_t kernel, std::vector<void *> arguments)
     {
-        launch(kernel, "a kernel of a reduction", dim3(static_cast<unsigned>((plan_.words + 255) / 256)), 256, 0,
+        launch(kernel, "a kernel of a reduction", dim3(static_cast<unsigned>((plan_.words.count + 255) / 256)), 256, 0,
                std::move(arguments));
     }
 
     // The largest magnitudes that each integer sum takes up, and from them its scale.
     void take_ranges()
     {
-        const std::int64_t count = generate::scale_count(plan_);
+        const std::int64_t count = plan_.words.scales;
         DeviceArray<Word> largest = array<Word>(count);
         largest.fill_zero(stream());
         data_.each_chunk<T>(problem_.first_row, problem_.n_rows,
@@ -180,8 +180,8 @@ class Reducer {
         const double *parameters = parameters_.get(), *scales = scales_.get();
         Word *own = own_.get(), *to = plan_.has_copies() ? copies_.get() : total_.get(), *fault = fault_.get();
         const int *stop = stop_.get();
-        launch(module_->reduc, "reduc", dim3(static_cast<unsigned>(blocks_), static_cast<unsigned>(plan_.parts)),
-               plan_.threads, plan_.shared_words, {&values, &from, &n, &parameters, &scales, &own, &to, &fault, &stop});
+        launch(module_->reduc, "reduc", dim3(static_cast<unsigned>(blocks_)), plan_.threads, plan_.shared_words,
+               {&values, &from, &n, &parameters, &scales, &own, &to, &fault, &stop});
         if (plan_.has_copies())
             launch_words(module_->combine, {&to, &copies, &total_address_});
     }
@@ -194,16 +194,8 @@ class Reducer {
             return;
         const auto *const values = static_cast<const T *>(data_.host.values) +
                                    (problem_.first_row + static_cast<std::int64_t>(row)) * data_.host.d;
-        const std::vector<double> numbers(values, values + data_.host.d);
-        ReductionWalk walk(program_.source(), [&] { context_.poll(); });
-        const ReductionFault found = walk.fault_of(numbers.data());
-        if (found.fault == PGKM_FAULT_NONE) // a function of the device rounds otherwise: the CPU decides
-            throw Error(PGKM_UNSUPPORTED, "the device and the CPU do not agree whether a row of the reduction fails");
-        out_.fault = found.fault;
-        out_.row = static_cast<std::int64_t>(row);
-        out_.expression = found.expression;
-        out_.number = found.number;
-        throw Error(PGKM_INVALID, "the reduction failed");
+        fail_in_row(
+            program_.source(), values, data_.host.d, static_cast<std::int64_t>(row), [&] { context_.poll(); }, out_);
     }
 
     void read()
@@ -212,7 +204,7 @@ class Reducer {
         const Claim claim(context_.host_budget, bytes);
         std::vector<std::uint64_t> words(total_.count());
         cuda::download(context_, words.data(), total_.get(), bytes);
-        generate::read_results(program_, plan_, words.data(), exponents_, out_);
+        generate::read_results(program_.source(), plan_.words, words, exponents_, out_);
     }
 
     Data &data_;
@@ -221,7 +213,7 @@ class Reducer {
     const generate::Program &program_;
     PgkmReduced &out_;
     generate::Plan plan_ = {};
-    std::int64_t blocks_ = 0; // for each part of R
+    std::int64_t blocks_ = 0;
     std::shared_ptr<const Module> module_;
     DeviceArray<Word> total_, copies_, own_, fault_;
     DeviceArray<double> parameters_, scales_;

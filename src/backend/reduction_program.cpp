@@ -1,14 +1,14 @@
-// reduction_program.cpp - the check of a user's reduction: every reference earlier, every index within its loop, every
-// size.
+// reduction_program.cpp - the check of a user's reduction (every reference earlier, every index within its loop, every
+// size), and its facts.
 #include "backend/reduction_program.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <string>
 #include <vector>
 
-#include "backend/reduction_walk.hpp"
 #include "numeric/error.hpp"
 #include "numeric/index.hpp"
 
@@ -56,7 +56,7 @@ class Check {
             require(std::isfinite(program_.parameters[i]), "a parameter is no number");
         for (std::int32_t e = 0; e < program_.n_expressions; ++e)
             expression(e);
-        free_ = free_loops(program_);
+        facts_ = facts_of(program_);
         for (std::int32_t o = 0; o < program_.n_objects; ++o)
             object(program_.objects[o]);
     }
@@ -132,7 +132,8 @@ class Check {
     void root(std::int32_t e, std::int32_t loop) const
     {
         reference(e, program_.n_expressions);
-        require(std::all_of(free_[at(e)].begin(), free_[at(e)].end(), [&](std::int32_t l) { return l == loop; }),
+        require(std::all_of(facts_[at(e)].loops.begin(), facts_[at(e)].loops.end(),
+                            [&](std::int32_t l) { return l == loop; }),
                 "an index outside its loop");
         require(!std::binary_search(bound_[at(e)].begin(), bound_[at(e)].end(), loop), "a loop in its own body");
     }
@@ -168,20 +169,89 @@ class Check {
     const std::int32_t d_;
     std::vector<std::vector<std::int32_t>> bound_; // loops that an expression holds, ascending
     std::vector<std::int32_t> depth_;
-    std::vector<std::vector<std::int32_t>> free_;
+    std::vector<ExpressionFacts> facts_;
     std::int64_t values_ = 0;
 };
 
-double cost_of(PgkmOperation operation)
+// Plain operations of an expression itself.
+double cost_of(const PgkmReduction &program, const PgkmExpression &expression)
 {
+    constexpr double function = 15.0, quotient = 4.0;
+    const PgkmOperation operation = expression.operation;
     if (operation == PGKM_CONSTANT)
         return 0.0;
-    if (operation == PGKM_POWER)
-        return 5.0; // most are squares
-    return is_slow(operation) ? 15.0 : 1.0;
+    if (operation == PGKM_DIVIDE || operation == PGKM_SQRT)
+        return quotient;
+    const bool slow = operation == PGKM_EXP || operation == PGKM_LN || operation == PGKM_MODULO ||
+                      operation == PGKM_POWER || operation == PGKM_ATAN2 ||
+                      (operation >= PGKM_SIN && operation <= PGKM_TANH);
+    return slow && !is_square(program, expression) ? function : 1.0;
+}
+
+double turns_of(const PgkmReduction &program, const PgkmExpression &expression)
+{
+    return goes_over_loop(expression.operation) ? static_cast<double>(program.loops[expression.loop]) : 1.0;
 }
 
 } // namespace
+
+int arguments_of(PgkmOperation operation)
+{
+    if (operation <= PGKM_INDEX)
+        return 0;
+    if (operation == PGKM_COLUMN || (operation >= PGKM_NEGATE && operation <= PGKM_TANH) || goes_over_loop(operation))
+        return 1;
+    return operation == PGKM_CASE ? 3 : 2;
+}
+
+bool is_square(const PgkmReduction &program, const PgkmExpression &expression)
+{
+    if (expression.operation != PGKM_POWER)
+        return false;
+    const PgkmExpression &exponent = program.expressions[expression.a[1]];
+    return exponent.operation == PGKM_CONSTANT && exponent.number == 2.0;
+}
+
+Factors factors_of(const PgkmReduction &program, const PgkmExpression &expression)
+{
+    if (expression.operation == PGKM_MULTIPLY)
+        return {expression.a[0], expression.a[1]};
+    return is_square(program, expression) ? Factors{expression.a[0], expression.a[0]} : Factors{};
+}
+
+std::int64_t width_of(const PgkmReduction &program, const PgkmObject &object)
+{
+    std::int64_t width = 0;
+    for (std::int32_t i = 0; i < object.n_items; ++i)
+        width += elements_of(program, program.items[object.first_item + i].loop);
+    return width;
+}
+
+std::vector<ExpressionFacts> facts_of(const PgkmReduction &program)
+{
+    std::vector<ExpressionFacts> all(at(program.n_expressions));
+    for (std::int32_t e = 0; e < program.n_expressions; ++e) {
+        const PgkmExpression &expression = program.expressions[e];
+        ExpressionFacts &own = all[at(e)];
+        own.of_row = expression.operation == PGKM_COLUMN;
+        own.cost = cost_of(program, expression);
+        if (expression.operation == PGKM_INDEX)
+            own.loops.push_back(expression.loop);
+        for (int i = 0; i < arguments_of(expression.operation); ++i)
+            if (expression.a[i] >= 0) {
+                const ExpressionFacts &argument = all[at(expression.a[i])];
+                own.of_row = own.of_row || argument.of_row;
+                own.cost += argument.cost;
+                own.loops.insert(own.loops.end(), argument.loops.begin(), argument.loops.end());
+            }
+        own.cost *= turns_of(program, expression);
+        std::sort(own.loops.begin(), own.loops.end());
+        own.loops.erase(std::unique(own.loops.begin(), own.loops.end()), own.loops.end());
+        if (goes_over_loop(expression.operation))
+            std::erase(own.loops, expression.loop);
+    }
+    return all;
+}
 
 void check_program(const PgkmReduction &program, std::int32_t d)
 {
@@ -211,24 +281,17 @@ std::int64_t cells_in(const PgkmReduction &program)
 
 ProgramWork program_work(const PgkmReduction &program)
 {
-    const std::vector<std::vector<std::int32_t>> loops = free_loops(program);
-    std::vector<bool> of_row(at(program.n_expressions));
-    ProgramWork work = {0.0, 0.0};
+    const std::vector<ExpressionFacts> facts = facts_of(program);
+    ProgramWork work = {0.0, static_cast<double>(values_in(program))};
     for (std::int32_t e = 0; e < program.n_expressions; ++e) {
-        const PgkmExpression &own = program.expressions[e];
-        bool row = own.operation == PGKM_COLUMN;
-        for (int i = 0; i < arguments_of(own.operation); ++i)
-            row = row || (own.a[i] >= 0 && of_row[at(own.a[i])]);
-        of_row[at(e)] = row;
-        double times = goes_over_loop(own.operation) ? static_cast<double>(program.loops[own.loop]) : 1.0;
-        for (const std::int32_t loop : loops[at(e)])
+        double times = turns_of(program, program.expressions[e]);
+        for (const std::int32_t loop : facts[at(e)].loops)
             times *= static_cast<double>(program.loops[loop]);
-        (row ? work.row : work.once) += times * cost_of(own.operation);
+        (facts[at(e)].of_row ? work.row : work.once) += times * cost_of(program, program.expressions[e]);
     }
     for (std::int32_t o = 0; o < program.n_objects; ++o)
         work.row += 2.0 * (1.0 + static_cast<double>(width_of(program, program.objects[o])));
     work.row *= program.exact != 0 ? 2.0 : 1.0;
-    work.once += static_cast<double>(values_in(program));
     return work;
 }
 

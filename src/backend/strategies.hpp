@@ -68,8 +68,7 @@ enum class ReductionLayout : std::int8_t {
     thread_greedy,
     thread_write_first,
     block,
-    global,
-    parts
+    global
 };
 
 template <typename Id>
@@ -172,8 +171,6 @@ inline constexpr Strategy strategies[] = {
     {ReductionLayout::block, "block", on_cuda, "a copy of R a block in shared memory, with atomics",
      "R in shared memory"},
     {ReductionLayout::global, "global", on_cuda, "one R in device memory, with atomics"},
-    {ReductionLayout::parts, "parts", on_cuda,
-     "R is cut into parts that fit shared memory, and each part's blocks read all rows"},
 };
 
 constexpr bool strategies_are_in_order()

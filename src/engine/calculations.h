@@ -79,9 +79,10 @@ double pgkm_mixture_row(const PgkmMixture *mixture, int32_t d, const double *row
  * fails. */
 double pgkm_operation_value(PgkmOperation operation, double a, double b, double c);
 
-/* The CUDA C++ that a reduction of `rows` rows of d values becomes, in a layout (a name of pg_kmeans.reduction_layout;
- * NULL: the one that is chosen) for devices of a compute capability (90: 9.0). pgkm_text_free() takes it back. NULL
- * with *error: PGKM_INVALID for a program that is not valid, PGKM_UNSUPPORTED for a layout that there is not. */
+/* The CUDA C++ that a reduction of rows of d values becomes, however many there are, in a layout (a name of
+ * pg_kmeans.reduction_layout; NULL: the one that is chosen) for devices of a compute capability (90: 9.0).
+ * pgkm_text_free() takes it back. NULL with *error: PGKM_INVALID for a program that is not valid, PGKM_UNSUPPORTED for
+ * a layout that there is not. */
 char *pgkm_reduction_source(const PgkmReduction *reduction, PgkmElement element, int32_t d, int64_t rows,
                             const char *layout, int32_t capability, PgkmError *error);
 void pgkm_text_free(char *text);

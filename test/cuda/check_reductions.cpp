@@ -81,7 +81,7 @@ int check_reductions(const PgkmBackend *backend, int *comparisons)
     if (backend->reduce(nullptr, nullptr, 0, nullptr, nullptr, &error) != PGKM_OK)
         return std::printf("reductions are skipped: %s\n", error.text) < 0;
     int failures = 0;
-    for (const std::int32_t k : {3, 40, 5000}) { // copies a thread, a block, parts or none
+    for (const std::int32_t k : {3, 40, 5000}) { // copies a thread, a block, or none
         constexpr std::int32_t d = 6;
         constexpr std::int64_t n = 6000;
         std::mt19937_64 random(7);

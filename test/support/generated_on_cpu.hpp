@@ -104,20 +104,20 @@ class GeneratedRun {
         using namespace pgkm;
         const auto n = static_cast<std::int64_t>(rows.size()) / d;
         const double *const parameters = program_.source().parameters;
-        const auto scales_wanted = static_cast<std::size_t>(generate::scale_count(plan_));
-        std::vector<Word> largest(scales_wanted), total(static_cast<std::size_t>(plan_.words)),
-            copies(static_cast<std::size_t>(plan_.words * blocks)),
+        const auto scales_wanted = static_cast<std::size_t>(plan_.words.scales);
+        std::vector<Word> largest(scales_wanted), total(static_cast<std::size_t>(plan_.words.count)),
+            copies(static_cast<std::size_t>(plan_.words.count * blocks)),
             own(static_cast<std::size_t>(blocks * plan_.threads * plan_.own_words));
         Word fault = ~Word{0};
         const int stop = 0;
-        const auto launch = [&](unsigned y, const std::function<void()> &kernel) {
-            run_on_cpu()(static_cast<unsigned>(blocks), y, static_cast<unsigned>(plan_.threads), kernel);
+        const auto launch = [&](const std::function<void()> &kernel) {
+            run_on_cpu()(static_cast<unsigned>(blocks), 1, static_cast<unsigned>(plan_.threads), kernel);
         };
         const auto each_word = [&](const std::function<void()> &kernel) {
-            run_on_cpu()(static_cast<unsigned>(plan_.words), 1, 1, kernel);
+            run_on_cpu()(static_cast<unsigned>(plan_.words.count), 1, 1, kernel);
         };
         if (scales_wanted > 0)
-            launch(1, [&] {
+            launch([&] {
                 kernel<void(const T *, long long, long long, const double *, Word *, Word *, const int *)>(
                     "magnitudes")(rows.data(), 0, n, parameters, largest.data(), &fault, &stop);
             });
@@ -127,7 +127,7 @@ class GeneratedRun {
             scales.push_back(power_of_two(exponent));
         each_word([&] { kernel<void(Word *)>("init")(total.data()); });
         for (std::int64_t first = 0; first < n; first += chunk) {
-            launch(static_cast<unsigned>(plan_.parts), [&] {
+            launch([&] {
                 kernel<void(const T *, long long, long long, const double *, const double *, Word *, Word *, Word *,
                             const int *)>("reduc")(rows.data() + first * d, first, std::min(chunk, n - first),
                                                    parameters, scales.data(), own.data(),
@@ -140,8 +140,8 @@ class GeneratedRun {
         }
         if (fault != ~Word{0})
             return static_cast<std::int64_t>(fault);
-        const std::vector<std::uint64_t> words(total.begin(), total.end());
-        generate::read_results(program_, plan_, words.data(), exponents, out);
+        std::vector<std::uint64_t> words(total.begin(), total.end());
+        generate::read_results(program_.source(), plan_.words, words, exponents, out);
         return -1;
     }
 

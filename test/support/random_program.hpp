@@ -5,7 +5,7 @@
 #include <random>
 #include <vector>
 
-#include "backend/reduction_walk.hpp"
+#include "backend/reduction_program.hpp"
 #include "support/program.hpp"
 
 namespace conformance {
@@ -114,8 +114,8 @@ class RandomProgram {
         if (pool_.empty())
             return -1;
         const std::int32_t e = one_of(pool_);
-        const auto loops = pgkm::free_loops(program.view());
-        for (const std::int32_t loop : loops[static_cast<std::size_t>(e)])
+        const auto facts = pgkm::facts_of(program.view());
+        for (const std::int32_t loop : facts[static_cast<std::size_t>(e)].loops)
             if (std::find(scope_.begin(), scope_.end(), loop) == scope_.end())
                 return -1;
         return holds_scope(e) ? -1 : e;

@@ -22,7 +22,7 @@ std::string text_of(const Program &program, Layout layout, bool float32, std::in
 {
     const PgkmReduction view = program.view();
     const generate::Program facts(view);
-    return kernel_source(facts, make_plan(facts, layout, 1000, {132, 232448}), {float32, d});
+    return kernel_source(facts, make_plan(facts, layout, {132, 232448}), {float32, d});
 }
 
 TEST(GenerateCompile, RandomProgramsInEveryLayout)
@@ -35,7 +35,7 @@ TEST(GenerateCompile, RandomProgramsInEveryLayout)
     for (int i = 0; i < programs; ++i) {
         const std::int32_t d = 1 + i % 6;
         const Program program = RandomProgram(static_cast<std::uint64_t>(5000 + i), d).program;
-        for (int layout = 1; layout <= static_cast<int>(Layout::parts); ++layout) {
+        for (int layout = 1; layout <= static_cast<int>(Layout::global); ++layout) {
             const std::string text = text_of(program, static_cast<Layout>(layout), i % 2 == 0, d);
             EXPECT_GT(generate::compile(text, layout % 2 == 0 ? 80 : 90, never).size(), 1000U) << text;
         }

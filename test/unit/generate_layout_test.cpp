@@ -1,10 +1,10 @@
 // Layouts of generated reductions: what is chosen, what lies where, how many blocks there are.
 #include <algorithm>
+#include <utility>
 
 #include <gtest/gtest.h>
 
 #include "backend/generate/kernel.hpp"
-#include "backend/reduction_program.hpp"
 #include "engine/api.h"
 #include "support/program.hpp"
 
@@ -14,7 +14,6 @@ namespace {
 using conformance::Program;
 using generate::Device;
 using generate::Layout;
-using generate::Output;
 using generate::Plan;
 
 constexpr Device h200 = {132, 232448};
@@ -31,75 +30,53 @@ Program k_means(std::int32_t k, std::int32_t d, bool exact = false)
     return program;
 }
 
-Plan plan_of(const Program &program, Layout layout, const Device &device, std::int64_t rows = 1000000)
+Plan plan_of(const Program &program, Layout layout, const Device &device)
 {
     const PgkmReduction view = program.view();
     check_program(view, 8);
     const generate::Program facts(view);
-    return make_plan(facts, layout, rows, device);
+    return make_plan(facts, layout, device);
 }
 
 const Output &output(const Plan &plan, const std::string &name)
 {
-    return *std::find_if(plan.outputs.begin(), plan.outputs.end(), [&](const Output &o) { return o.name == name; });
+    const std::vector<Output> &all = plan.words.outputs;
+    return *std::find_if(all.begin(), all.end(), [&](const Output &o) { return o.name == name; });
 }
 
 Output sums(std::int64_t cells, std::int64_t elements, bool integer = false)
 {
-    return {"sums", 0, 0, PGKM_COMBINE_SUM, integer, integer ? 2 : 1, cells, elements, 0, 0, false, -1};
+    return {"sums", 0, 0, PGKM_COMBINE_SUM, integer, integer ? 2 : 1, cells, elements};
 }
 
 Output counts(std::int64_t cells)
 {
-    return {"counts", 0, -1, PGKM_COMBINE_COUNT, false, 1, cells, 1, 0, 0, false, -1};
+    return {"counts", 0, -1, PGKM_COMBINE_COUNT, false, 1, cells, 1};
 }
 
-TEST(GenerateLayout, IsChosenBySizeAndRows)
+Layout chosen(std::vector<Output> outputs)
 {
-    EXPECT_EQ(choose_layout({sums(10, 1)}, 1 << 20, h200), Layout::thread_write_first);
-    EXPECT_EQ(choose_layout({sums(1, 56)}, 1 << 20, h200), Layout::thread_write_first);
-    EXPECT_EQ(choose_layout({sums(1, 57)}, 1 << 20, h200), Layout::block);
-    EXPECT_EQ(choose_layout({sums(29056, 1)}, 1 << 20, h200), Layout::block);
-    EXPECT_EQ(choose_layout({sums(29057, 1)}, 1 << 24, h200), Layout::parts);
-    EXPECT_EQ(choose_layout({sums(29057, 1)}, 1 << 16, h200), Layout::global);
-    EXPECT_EQ(choose_layout({sums(1 << 20, 1)}, 1 << 28, h200), Layout::global);
+    return choose_layout({std::move(outputs)}, h200);
+}
+
+TEST(GenerateLayout, IsChosenBySize)
+{
+    EXPECT_EQ(chosen({sums(10, 1)}), Layout::thread_write_first);
+    EXPECT_EQ(chosen({sums(1, 56)}), Layout::thread_write_first);
+    EXPECT_EQ(chosen({sums(1, 57)}), Layout::block);
+    EXPECT_EQ(chosen({sums(29056, 1)}), Layout::block);
+    EXPECT_EQ(chosen({sums(29057, 1)}), Layout::global);
     EXPECT_EQ(plan_of(k_means(4, 8), Layout::automatic, h200).layout, Layout::thread_write_first);
     EXPECT_EQ(plan_of(k_means(100, 8), Layout::automatic, h200).layout, Layout::block);
 }
 
 TEST(GenerateLayout, IsChosenByHowRowsMeetInCells)
 {
-    EXPECT_EQ(choose_layout({counts(20)}, 1 << 20, h200), Layout::block); // 32 bits change by themselves
-    EXPECT_EQ(choose_layout({counts(1)}, 1 << 20, h200), Layout::block);  // one thread counts for a warp
-    EXPECT_EQ(choose_layout({counts(10), sums(10, 3)}, 1 << 20, h200), Layout::thread_write_first);
-    EXPECT_EQ(choose_layout({counts(1), sums(1, 16)}, 1 << 20, h200), Layout::thread_write_first);
-    EXPECT_EQ(choose_layout({counts(1), sums(1, 16, true)}, 1 << 20, h200), Layout::thread_write_first);
-}
-
-// PCA's sums: the elements are dealt out, rows lie in shared memory, and two blocks fit a multiprocessor.
-TEST(GenerateLayout, RowsAreStagedForElementsThatAreDealtOut)
-{
-    for (const std::int32_t width : {6, 80, 128, 160}) {
-        Program program;
-        const std::int32_t e = program.loop(std::int64_t{width} * width), at = program.index(e),
-                           w = program.constant(width);
-        const std::int32_t a = program.add(PGKM_FLOOR, {program.add(PGKM_DIVIDE, {at, w})}),
-                           b = program.add(PGKM_MODULO, {at, w});
-        program.item(program.add(PGKM_MULTIPLY, {program.column(3, a, width), program.column(3, b, width)}),
-                     PGKM_COMBINE_SUM, e);
-        program.object(1, -1);
-        const PgkmReduction view = program.view();
-        const generate::Program facts(view);
-        const Plan plan = make_plan(facts, Layout::block, 1000000, h200);
-        EXPECT_EQ(plan.stage.rows, width <= 80 ? 64 : width == 128 ? 64 : 16);
-        EXPECT_EQ(plan.stage.first, 3);
-        EXPECT_EQ(plan.stage.columns, width);
-        EXPECT_EQ(plan.stage.place, plan.words);
-        EXPECT_LE(plan.shared_words, width <= 80 ? 29056 / 2 : 29056);
-        const std::string source = kernel_source(facts, plan, {true, width + 3});
-        EXPECT_NE(source.find("stage[w] = double(rows["), std::string::npos) << source;
-        EXPECT_EQ(make_plan(facts, Layout::global, 1000000, h200).stage.rows, 0);
-    }
+    EXPECT_EQ(chosen({counts(20)}), Layout::block); // 32 bits change by themselves
+    EXPECT_EQ(chosen({counts(1)}), Layout::block);  // one thread counts for a warp
+    EXPECT_EQ(chosen({counts(10), sums(10, 3)}), Layout::thread_write_first);
+    EXPECT_EQ(chosen({counts(1), sums(1, 16)}), Layout::thread_write_first);
+    EXPECT_EQ(chosen({counts(1), sums(1, 16, true)}), Layout::thread_write_first);
 }
 
 // The work's example: data float* n 3, update float* 5 k, cluster float* 3 k.
@@ -139,10 +116,10 @@ TEST(GenerateLayout, CopiesFitTheThreads)
     EXPECT_EQ(plan_of(program, Layout::thread_greedy, {1, 28 * 32 * 8 - 8}).threads, 128); // in device memory
 }
 
-TEST(GenerateLayout, NoTwoWordsOfROverlapAndNoPairIsCutApart)
+TEST(GenerateLayout, NoTwoWordsOfROverlapAndPairsBeginAtEvenOnes)
 {
     for (const bool exact : {false, true})
-        for (const Layout layout : {Layout::thread_greedy, Layout::block, Layout::global, Layout::parts})
+        for (const Layout layout : {Layout::thread_greedy, Layout::block, Layout::global})
             for (const std::int32_t k : {1, 7, 100}) {
                 Program program = k_means(k, 8, exact);
                 program.item(program.column(2), PGKM_COMBINE_ARGMIN, -1, program.column(3));
@@ -150,26 +127,23 @@ TEST(GenerateLayout, NoTwoWordsOfROverlapAndNoPairIsCutApart)
                 program.object(3, -1, program.add(PGKM_LESS, {program.column(0), program.column(1)}));
                 program.objects[1].cells = 1;
                 const Plan plan = plan_of(program, layout, {4, 1000});
-                std::vector<int> used(static_cast<std::size_t>(plan.words));
-                for (const Output &o : plan.outputs)
+                std::vector<int> used(static_cast<std::size_t>(plan.words.count));
+                for (const Output &o : plan.words.outputs)
                     for (std::int64_t cell = 0; cell < o.cells; ++cell)
                         for (std::int64_t e = 0; e < o.elements; ++e) {
-                            const std::int64_t first = o.base + cell * o.stride + e * o.words;
+                            const std::int64_t first = o.word(cell, e);
                             for (std::int32_t w = 0; w < o.words; ++w)
                                 ++used[static_cast<std::size_t>(first + w)];
-                            EXPECT_EQ(first / plan.part_words, (first + o.words - 1) / plan.part_words);
+                            EXPECT_TRUE(o.words == 1 || first % 2 == 0 || plan.is_per_thread());
                         }
                 EXPECT_EQ(std::count_if(used.begin(), used.end(), [](int times) { return times > 1; }), 0);
-                EXPECT_GE(plan.parts * plan.part_words, plan.words);
                 EXPECT_LE(plan.shared_words, 125);
             }
 }
 
-TEST(GenerateLayout, ABlockThatDoesNotFitBecomesParts)
+TEST(GenerateLayout, ABlockThatDoesNotFitBecomesGlobal)
 {
-    const Plan plan = plan_of(k_means(100, 8), Layout::block, {4, 1000});
-    EXPECT_EQ(plan.layout, Layout::parts);
-    EXPECT_EQ(plan.parts, (900 + 123) / 124);
+    EXPECT_EQ(plan_of(k_means(100, 8), Layout::block, {4, 1000}).layout, Layout::global);
 }
 
 TEST(GenerateLayout, BlocksFollowRowsUnitsAndMemory)

@@ -6,7 +6,6 @@
 
 #include <gtest/gtest.h>
 
-#include "backend/reduction_program.hpp"
 #include "reference/reduction.hpp"
 #include "support/generated_on_cpu.hpp"
 #include "support/random_program.hpp"
@@ -17,12 +16,8 @@ namespace {
 using namespace conformance;
 using generate::Layout;
 
-constexpr Layout layouts[] = {Layout::thread_no_sorting,
-                              Layout::thread_greedy,
-                              Layout::thread_write_first,
-                              Layout::block,
-                              Layout::global,
-                              Layout::parts};
+constexpr Layout layouts[] = {Layout::thread_no_sorting, Layout::thread_greedy, Layout::thread_write_first,
+                              Layout::block, Layout::global};
 
 // A device so small that layouts have to leave things out of shared memory.
 constexpr generate::Device tiny = {2, 1600, 8}, roomy = {2, 60000, 8};
@@ -126,7 +121,7 @@ TEST(GenerateRun, RandomProgramsGiveWhatTheReferenceGives)
             const Case &made = *cases.back();
             check_program(made.view, made.d);
             for (const Layout layout : layouts) {
-                plans.push_back(make_plan(*made.facts, layout, 1000, i % 2 == 0 ? tiny : roomy));
+                plans.push_back(make_plan(*made.facts, layout, i % 2 == 0 ? tiny : roomy));
                 library.add(kernel_source(*made.facts, plans.back(), {i % 3 == 0, made.d}));
             }
         }
@@ -186,22 +181,21 @@ TEST(GenerateRun, ElementsOfOneCell)
     for (const int kind : {0, 1, 2, 3, 4, 5}) { // of the last two no tile divides the lines, nor the columns
         cases.push_back(products_case(kind % 2 == 1, kind == 2 || kind == 3, kind < 4 ? 8 : 7, kind < 4 ? 8 : 11));
         const bool float32 = kind == 4;
-        for (const Layout layout : {Layout::thread_write_first, Layout::block, Layout::global, Layout::parts}) {
-            const bool staged = layout == Layout::block && kind % 3 != 0; // fewer rows than the block has threads
-            plans.push_back(make_plan(*cases.back()->facts, layout, 1000, {2, staged ? 5000 : 800, staged ? 20 : 8}));
-            EXPECT_EQ(plans.back().has_spread(), !plans.back().is_per_thread());
-            EXPECT_EQ(plans.back().stage.rows > 0, staged);
+        for (const Layout layout : {Layout::thread_write_first, Layout::block, Layout::global}) {
+            plans.push_back(make_plan(*cases.back()->facts, layout, {2, 5000, kind % 3 != 0 ? 20 : 8}));
+            EXPECT_EQ(plans.back().layout, layout);
+            EXPECT_EQ(plans.back().words.outputs[1].dealt, !plans.back().is_per_thread());
             library.add(kernel_source(*cases.back()->facts, plans.back(), {float32, cases.back()->d}));
         }
     }
     if (!library.compile())
         GTEST_SKIP() << "there is no C++ compiler";
     for (std::size_t text = 0; text < plans.size(); ++text) {
-        const Case &of = *cases[text / 4];
+        const Case &of = *cases[text / 3];
         Reduced out(of.program);
         const std::int64_t failing = expected(of, out.view);
-        EXPECT_EQ(failing >= 0, text / 8 == 1);
-        (text / 4 == 4 ? run<float> : run<double>)(library, static_cast<int>(text), of, plans[text], failing, out);
+        EXPECT_EQ(failing >= 0, text / 6 == 1);
+        (text / 3 == 4 ? run<float> : run<double>)(library, static_cast<int>(text), of, plans[text], failing, out);
     }
 }
 

@@ -18,16 +18,12 @@ struct Rows {
 // init(Word *total): R without any row. One thread a word.
 // reduc(const Element *rows, long long first, long long count, const double *parameters, const double *scales,
 //       Word *own, Word *copies, Word *fault, const int *stop)
-//   blocks x parts blocks of plan.threads threads, plan.shared_words words of dynamic shared memory. `first`: the
-//   number of rows[0]; scales: of each output that is a sum of integers, an element each, in the order of
-//   Plan::outputs; own: blocks x threads x own_words words; copies: a copy of R a block (of layout global: R itself);
-//   fault: the least number of a row that failed, all bits 1 before; stop: not 0 ends the kernel.
+//   Blocks of plan.threads threads, plan.shared_words words of dynamic shared memory. `first`: the number of rows[0];
+//   scales: plan.words.scales of them; own: blocks x threads x own_words words; copies: a copy of R a block (of layout
+//   global: R itself); fault: the least number of a row that failed, all bits 1 before; stop: not 0 ends the kernel.
 // combine(const Word *copies, long long blocks, Word *total): adds the copies to R. One thread a word.
-// magnitudes(rows, first, count, parameters, Word *largest, fault, stop), of integer sums alone: the largest magnitude
-//   of each such element, as the bits of a double. Any blocks of plan.threads threads.
+// magnitudes(rows, first, count, parameters, Word *largest, fault, stop): of each element of integer sums the largest
+//   magnitude, as the bits of a double. Any blocks of plan.threads threads.
 std::string kernel_source(const Program &program, const Plan &plan, const Rows &rows);
-
-// Elements of integer sums: entries of scales and largest.
-std::int64_t scale_count(const Plan &plan);
 
 } // namespace pgkm::generate

@@ -11,9 +11,9 @@ namespace pgkm::generate {
 // Exponents of the scales of integer sums, from the largest magnitudes that the kernel `magnitudes` found (bits).
 std::vector<int> scale_exponents(const std::vector<std::uint64_t> &largest);
 
-// Writes values and counts from `total` (plan.words words). Throws Error(PGKM_INVALID), with out.fault set, where a
-// total is out of range.
-void read_results(const Program &program, const Plan &plan, const std::uint64_t *total,
+// Writes values and counts from the words of R, which are changed. Throws Error(PGKM_INVALID), with out.fault set,
+// where a total is out of range.
+void read_results(const PgkmReduction &program, const Words &words, std::vector<std::uint64_t> &total,
                   const std::vector<int> &exponents, PgkmReduced &out);
 
 } // namespace pgkm::generate

@@ -23,13 +23,7 @@ class Text {
         --depth_;
         line("}" + tail);
     }
-    // Between the branches of an if.
-    void otherwise()
-    {
-        --depth_;
-        line("} else {");
-        ++depth_;
-    }
+    void raw(const std::string &text) { text_ += text; }
     std::size_t size() const { return text_.size(); }
     const std::string &str() const { return text_; }
 

@@ -1,143 +1,94 @@
-// cells.hpp - the reduction objects: copies of R, what rows add to them, and what comes of them.
+// cells.hpp - copies of R, what rows add to them, and what comes of them.
 #pragma once
 
 #include <cstdint>
-#include <atomic>
-#include <span>
-#include <vector>
 
-#include "backend/reduction.h"
+#include "backend/reduction_words.hpp"
 #include "cpu/context.hpp"
-#include "cpu/reduce/cell_kernels.hpp"
-#include "numeric/platform.hpp"
-#include "numeric/reduction.hpp"
+#include "cpu/reduce/kernels.hpp"
 
 namespace pgkm::cpu {
 
-// Where the values of an object, and of an item in each of its cells, lie.
-struct ObjectLayout {
-    std::int64_t first_value, first_count, first_column; // columns: values of a cell, of all objects
-    std::int64_t cells, width;
-};
-struct ItemLayout {
-    std::int32_t object;
-    std::int64_t offset; // in a cell
-    std::int64_t elements;
-    PgkmCombine combine;
-};
-struct Layout {
-    explicit Layout(const PgkmReduction &reduction);
-
-    const PgkmReduction &reduction;
-    std::vector<ObjectLayout> objects;
-    std::vector<ItemLayout> items;
-    std::int64_t values = 0, counts = 0, columns = 0;
-    bool exact = false; // whether there are exact sums
-    bool plain = false; // whether there are float64 values: sums that are not exact, least and greatest ones
-    bool keys = false;  // whether an item has keys
-
-    std::span<const ItemLayout> items_of(std::size_t object) const;
-
-    // Columns with a range and a scale of their own.
-    std::int64_t scaled() const { return exact ? columns : 0; }
-
-    // float64 values, or their room, in a copy of R, but for the greatest magnitudes.
-    std::int64_t copy_size() const { return values * ((exact ? 2 : 0) + (plain ? 1 : 0) + (keys ? 1 : 0)) + counts; }
-};
-
-// One copy of R. Numbers that the layout does not have are not to be touched.
-struct Copy {
-    Int128 *totals; // exact sums
-    double *values;
-    double *keys;
-    std::int64_t *counts;
-    double *largest; // of each column with exact sums the greatest magnitude, in the rows of this copy
-};
-
-// All copies of R.
+// Copies of R side by side. Behind the words of each: of each integer sum the greatest magnitude in the copy's rows.
 class Copies {
   public:
     // Empty ones.
-    Copies(Context &context, ThreadPool &pool, const Layout &layout, std::int64_t count);
+    Copies(Context &context, const PgkmReduction &program, const Words &words, std::int64_t count);
     // Those that lie in the caller's memory.
-    Copies(Context &context, const Layout &layout, const PgkmCopies &shared);
-    static std::int64_t bytes(const Layout &layout, std::int64_t count);
-    const Copy &operator[](std::int64_t i) const { return copies_[static_cast<std::size_t>(i)]; }
-    // Makes copies begin .. end - 1 empty, but for the greatest magnitudes.
-    void clear(ThreadPool &pool, std::int64_t begin, std::int64_t end);
-    // The greatest magnitudes in all copies.
-    Buffer<double> largest() const;
+    Copies(Context &context, const PgkmReduction &program, const Words &words, const PgkmCopies &shared);
+    // float64 numbers of one.
+    static std::int64_t size(const Words &words) { return (words.count + words.scales + 1) / 2 * 2; }
+
+    double *words(std::int64_t copy) const { return memory_ + copy * size(words_); }
+    double *largest(std::int64_t copy) const { return words(copy) + words_.count; }
+    // Makes a copy empty, but for the greatest magnitudes.
+    void clear(std::int64_t copy) const;
+    // Of the greatest magnitudes in all copies.
+    std::vector<int> exponents() const;
     // Brings them together in the first, in their order, and fills `out`. Throws Error(PGKM_INVALID) with out.fault set
     // where a total is no number.
-    void finish(ThreadPool &pool, PgkmReduced &out);
+    void finish(ThreadPool &pool, PgkmReduced &out) const;
 
   private:
-    void place(double *memory, std::int64_t count);
-    void clear(const Copy &copy, const ItemLayout &item, std::int64_t place) const;
-    void combine(const ItemLayout &item, std::int64_t place);
-    double result_of(const ItemLayout &item, std::int64_t place, std::int64_t count, double largest) const;
-    // body(object, first cell, last cell) for all cells, some at a time.
-    template <typename Body>
-    void for_cells(ThreadPool &pool, Body &&body);
+    void set_identities(std::int64_t copy) const;
+    void combine(std::int32_t object, std::int64_t first, std::int64_t last) const;
 
     Context &context_;
-    const Layout &layout_;
+    const PgkmReduction &program_;
+    const Words &words_;
     Buffer<double> own_; // nothing where the memory is the caller's
-    std::vector<Copy> copies_;
+    double *memory_;
+    std::int64_t count_;
 };
 
-// least = min(least, value), from any thread.
-void lower(std::atomic<std::int64_t> &least, std::int64_t value);
-
-// What one thread adds rows to: a part of a copy.
+// What one thread adds rows to: a part of a copy, so many of which threads share.
 class Accumulator {
   public:
     struct Range {
         std::int64_t first, last; // one past
     };
 
-    Accumulator(Context &context, const Layout &layout, int batch_rows);
+    Accumulator(Context &context, const PgkmReduction &program, const Words &words, int batch_rows);
 
-    // Magnitudes alone: the greatest of each column, of exact sums.
-    void measure() { measures_ = true; }
-    const Buffer<double> &largest() const { return largest_; }
+    // Magnitudes alone, of integer sums: the greatest of each. Values are looked at.
+    void measure(double *largest) { largest_ = largest; }
+    // The scales of integer sums stay the caller's.
+    void open(double *words, std::int64_t part, std::int64_t parts, const double *scales);
 
-    // The part of so many of a copy; of exact sums the scales of the columns.
-    void open(const Copy &copy, std::int64_t part, std::int64_t parts, const Buffer<double> &scales);
-
-    void begin_batch() { bad_row_ = INT32_MAX; }
+    void begin_batch(int rows);
     // The first row of the batch that failed, or INT32_MAX.
     int bad_row() const { return bad_row_; }
 
     // The columns of a filter and of cells, or NULL.
-    void enter(std::int32_t object, const double *filter, const double *cell, int rows);
-    // The elements of an item that belong to this part.
-    Range elements(std::int32_t item) const;
-    // With other values, products of both; only into an object of one cell that is not exact.
-    void add(std::int32_t item, std::int64_t element, const double *values, const double *keys, const double *others);
+    void enter(std::int32_t object, const double *filter, const double *cell);
+    // The elements that belong to this part.
+    Range elements(const Output &output) const;
+    // `seconds`: keys, or what the values of a float64 sum into one cell are multiplied by; or NULL.
+    void add(const Output &output, std::int64_t element, const double *values, const double *seconds);
 
   private:
-    void find_misplaced(const double *filter, const double *cell);
-    bool are_good(const double *values);
-    void add_sum(std::int64_t place, std::int64_t column, const double *values, const double *others);
-    void add_total(std::int64_t place, std::int64_t column, const double *values, const double *others);
-    void add_extreme(std::int64_t place, PgkmCombine combine, const double *values, const double *keys);
+    Range share(std::int64_t count) const;
+    bool is_by_cells() const { return program_.objects[object_].cells >= parts_; }
+    const double *taken(const double *values, double *masked) const;
+    void check(const double *values);
+    void raise(double &most, const double *values);
+    void add_total(const Output &output, double *to, const double *values, const double *factors, double scale);
     template <typename Body>
-    void for_rows(std::int64_t place, Body &&body);
+    void for_rows(double *to, Body &&body);
 
-    const Layout &layout_;
-    const CellKernels &kernels_;
-    Buffer<double> live_;       // 1 for rows that the object takes
-    Buffer<double> places_;     // their cells; of exact sums the integers
-    Buffer<std::int64_t> base_; // of each row the first value of its cell in the object, or -1 for none of this part
-    Buffer<double> largest_;
-    bool measures_ = false;
-    Copy copy_ = {};
-    std::int64_t part_ = 0, parts_ = 1;
+    const PgkmReduction &program_;
+    const Words &words_;
+    const ReduceKernels &kernels_;
+    Buffer<double> columns_;    // live: 1 for rows that the object takes; their cells; values, keys, integers
+    Buffer<std::int64_t> base_; // of each row the first word of its cell, or -1 for none of this part
+    double *live_, *cells_, *values_, *seconds_;
+    double *largest_ = nullptr; // NULL: rows are added
+    double *copy_ = nullptr;
     const double *scales_ = nullptr;
-    const ObjectLayout *object_ = nullptr;
-    bool all_live_ = true; // and in the one cell there is
-    int rows_ = 0;
+    std::int64_t part_ = 0, parts_ = 1;
+    std::int32_t object_ = 0;
+    bool all_live_ = true; // all rows of the batch, in the one cell there is
+    int rows_ = 0, n_ = 0; // rounded up, as kernels take it
     int bad_row_ = INT32_MAX;
 };
 

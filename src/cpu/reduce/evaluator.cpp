@@ -1,320 +1,350 @@
-// evaluator.cpp - the steps, one after the other. An operation on a whole column takes longer than to find its kernel.
+// evaluator.cpp - expressions over batches. An operation on a whole column takes longer than to find its kernel.
 #include "cpu/reduce/evaluator.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
-
-#include "numeric/index.hpp"
+#include <utility>
 
 namespace pgkm::cpu {
 namespace {
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr int row_step = 32; // BatchKernels' n
+constexpr std::int64_t most_tabled = std::int64_t{1} << 22; // numbers u of a sum block
+constexpr std::int64_t most_inner = 4096;                   // so few that a cancel is seen
 
-int row_count(int rows)
+bool is_place(double subscript, double end)
 {
-    return (rows + row_step - 1) / row_step * row_step;
-}
-
-bool is_least(PgkmOperation operation)
-{
-    return operation == PGKM_MIN || operation == PGKM_ARGMIN;
-}
-
-bool is_place_of(PgkmOperation operation)
-{
-    return operation == PGKM_ARGMIN || operation == PGKM_ARGMAX;
+    return subscript >= 0.0 && subscript < end && subscript == std::floor(subscript);
 }
 
 } // namespace
 
-Evaluator::Evaluator(Context &context, const BatchProgram &program)
-    : context_(context), program_(program), kernels_(batch_kernels(context.instruction_set)), stride_(program.stride()),
-      memory_(context.budget, at(program.all_columns() * stride_)), scalars_(program.scalars),
-      best_(program.scalars.size()), poison_(program.scalars.size()), panels_(program.sum_blocks.size(), -1)
+// ---- where columns lie ----
+
+BatchPlan::BatchPlan(const PgkmReduction &reduction, std::int32_t d)
+    : program(reduction), facts(facts_of(reduction)), words(words_of(reduction, Arrangement::cells)),
+      first_columns(at(reduction.n_expressions), -1)
 {
-    packed_ = memory_.data();
-    columns_ = packed_ + static_cast<std::int64_t>(program.packed_values.size()) * stride_;
-    wide_ = columns_ + program.columns * stride_;
-    nothing_ = wide_ + program.wide_columns * stride_;
-    std::fill_n(nothing_, stride_, nan);
-    double *next = wide_;
-    for (const std::int64_t width : program.widths) {
-        wides_.push_back(next);
-        next += width * stride_;
+    place_values(d);
+    for (std::int32_t e = 0; e < program.n_expressions; ++e) {
+        const PgkmExpression &x = program.expressions[e];
+        if (!facts[at(e)].of_row)
+            continue;
+        find_block(e);
+        const bool picks = x.operation == PGKM_COLUMN && (x.a[0] < 0 || !facts[at(x.a[0])].of_row);
+        place(e, picks                                                                                   ? 0
+                 : x.operation == PGKM_ARGMIN || x.operation == PGKM_ARGMAX || x.operation == PGKM_COUNT ? 2
+                                                                                                         : 1);
+        for (int i = 0; x.operation == PGKM_CASE && i < 3; ++i)
+            place(x.a[i], 1);
     }
-    for (std::int32_t c = 0; c < program.columns; ++c)
-        at_.push_back(own(c));
+    for (std::int32_t o = 0; o < program.n_objects; ++o)
+        for (const std::int32_t e : {program.objects[o].filter, program.objects[o].cell})
+            place(e, 1);
+    for (const Output &output : words.outputs)
+        if (output.item >= 0) {
+            place(first_of(output), 1);
+            place(second_of(output), 1);
+        }
+    ++columns; // of NaN
 }
 
-double Evaluator::bytes(const BatchProgram &program)
+// Products that all go to one cell are added up as they are made.
+std::int32_t BatchPlan::first_of(const Output &output) const
 {
-    return 8.0 * static_cast<double>(program.all_columns()) * program.stride() +
-           32.0 * static_cast<double>(program.scalars.size() + at(program.columns));
+    const PgkmExpression &value = program.expressions[program.items[output.item].value];
+    return is_product(output) ? value.a[0] : program.items[output.item].value;
 }
 
-Tables Evaluator::make_tables()
+std::int32_t BatchPlan::second_of(const Output &output) const
 {
-    run_block(0);
-    std::vector<Buffer<double>> look_ups, tables;
-    for (const LookUp &table : program_.look_ups)
-        look_ups.push_back(table_of(table));
-    for (const SumBlock &block : program_.sum_blocks) {
-        const std::int64_t inner = program_.reduction.loops[block.inner], outer = program_.reduction.loops[block.outer];
-        const std::int64_t panels = (outer + sum_panel - 1) / sum_panel;
-        Buffer<double> table(context_.budget, at(panels * inner * sum_panel), 0.0);
+    const PgkmItem &item = program.items[output.item];
+    return output.combine == PGKM_COMBINE_ARGMIN ? item.key
+           : is_product(output)                  ? program.expressions[item.value].a[1]
+                                                 : -1;
+}
+
+bool BatchPlan::is_product(const Output &output) const
+{
+    return output.combine == PGKM_COMBINE_SUM && !output.integer && output.cells == 1 &&
+           program.expressions[program.items[output.item].value].operation == PGKM_MULTIPLY;
+}
+
+// A scalar has one where it is wanted as a column.
+void BatchPlan::place(std::int32_t e, std::int64_t count)
+{
+    if (e < 0 || count == 0 || first_columns[at(e)] >= 0)
+        return;
+    first_columns[at(e)] = columns;
+    columns += count;
+}
+
+// All values of a row that an expression may read, in their order.
+void BatchPlan::place_values(std::int32_t d)
+{
+    column_of.assign(at(d), -1);
+    for (std::int32_t e = 0; e < program.n_expressions; ++e)
+        if (program.expressions[e].operation == PGKM_COLUMN)
+            std::fill_n(column_of.begin() + program.expressions[e].first, program.expressions[e].extent[0], 0);
+    for (std::int32_t f = 0; f < d; ++f)
+        if (column_of[at(f)] == 0) {
+            column_of[at(f)] = columns++;
+            values.push_back(f);
+        }
+}
+
+void BatchPlan::find_block(std::int32_t e)
+{
+    const PgkmExpression *const all = program.expressions, &sum = all[e];
+    const std::vector<std::int32_t> &around = facts[at(e)].loops;
+    if (sum.operation != PGKM_SUM || around.size() != 1)
+        return;
+    const PgkmExpression &body = all[sum.a[0]];
+    const bool square = is_square(program, body) && all[body.a[0]].operation == PGKM_SUBTRACT;
+    const PgkmExpression &pair = square ? all[body.a[0]] : body;
+    if (!square && body.operation != PGKM_MULTIPLY)
+        return;
+    std::int32_t x = pair.a[0], u = pair.a[1];
+    if (!facts[at(x)].of_row)
+        std::swap(x, u); // (a - b)^2 has the bits of (b - a)^2
+    const PgkmExpression &value = all[x];
+    const std::int64_t inner = program.loops[sum.loop], outer = program.loops[around[0]];
+    if (value.operation == PGKM_COLUMN && value.a[0] >= 0 && all[value.a[0]].operation == PGKM_INDEX &&
+        all[value.a[0]].loop == sum.loop && value.extent[0] >= inner && inner >= 1 && !facts[at(u)].of_row &&
+        inner <= most_inner && inner <= most_tabled / std::max<std::int64_t>(outer, 1)) {
+        blocks.push_back({e, square, sum.loop, around[0], column_of[at(value.first)], u});
+        place(e, sum_panel);
+    }
+}
+
+void BatchPlan::fill_tables(Context &context)
+{
+    ReductionWalk walk(program, facts, [&] { context.poll(); });
+    for (SumBlock &block : blocks) {
+        const std::int64_t inner = program.loops[block.inner], outer = program.loops[block.outer];
+        block.table = Buffer<double>(context.budget, at((outer + sum_panel - 1) / sum_panel * sum_panel * inner), 0.0);
         for (std::int64_t j = 0; j < outer; ++j)
             for (std::int64_t i = 0; i < inner; ++i) {
-                set_index(block.inner, i);
-                set_index(block.outer, j);
-                run_block(block.block);
-                table[at((j / sum_panel * inner + i) * sum_panel + j % sum_panel)] = number(block.value);
+                walk.set_index(block.outer, j);
+                walk.set_index(block.inner, i);
+                block.table[at((j / sum_panel * inner + i) * sum_panel + j % sum_panel)] = walk.value(block.u);
             }
-        tables.push_back(std::move(table));
     }
-    return {scalars_, std::move(look_ups), std::move(tables)};
 }
 
-// For each index of the first loop all of the second.
-Buffer<double> Evaluator::table_of(const LookUp &table)
+double BatchPlan::table_bytes() const
 {
-    const std::int64_t *const loops = program_.reduction.loops;
-    const std::int64_t first = loops[table.loops[0]], second = table.loops[1] < 0 ? 1 : loops[table.loops[1]];
-    Buffer<double> values(context_.budget, at(first * second));
-    for (std::int64_t i = 0; i < first; ++i)
-        for (std::int64_t j = 0; j < second; ++j) {
-            set_index(table.loops[0], i);
-            if (table.loops[1] >= 0)
-                set_index(table.loops[1], j);
-            run_block(table.block);
-            values[at(i * second + j)] = number(table.value);
-        }
-    return values;
+    double bytes = 0.0;
+    for (const SumBlock &block : blocks)
+        bytes += 8.0 * static_cast<double>(program.loops[block.inner]) *
+                 static_cast<double>(program.loops[block.outer] + sum_panel);
+    return bytes;
 }
 
-double Evaluator::looked_up(const Step &step) const
+int BatchPlan::batch_rows() const
 {
-    const LookUp &table = program_.look_ups[at(step.wide)];
-    const auto index = [&](std::int32_t loop) {
-        return static_cast<std::int64_t>(scalars_[at(program_.index_of[at(loop)])]);
-    };
-    const std::int64_t i = index(table.loops[0]);
-    const double *const values = tables_->look_ups[at(step.wide)].data();
-    return table.loops[1] < 0 ? values[i]
-                              : values[i * program_.reduction.loops[table.loops[1]] + index(table.loops[1])];
+    constexpr std::int64_t cached = 256 * 1024 / 8;
+    return static_cast<int>(std::clamp<std::int64_t>(cached / columns / 64 * 64, 64, 512));
 }
 
-void Evaluator::use(const Tables &tables)
+// ---- a batch ----
+
+Evaluator::Evaluator(Context &context, const BatchPlan &plan)
+    : ReductionWalk(plan.program, plan.facts, [&context] { context.poll(); }), plan_(plan),
+      kernels_(reduce_kernels(context.instruction_set)), stride_(plan.stride()),
+      memory_(context.budget, at(plan.columns * stride_)), at_(plan.facts.size()), panels_(plan.blocks.size()),
+      block_of_(plan.facts.size(), -1)
 {
-    tables_ = &tables;
-    scalars_ = tables.scalars;
+    std::fill_n(column_at(plan.columns - 1), stride_, nan);
+    for (std::size_t b = 0; b < plan.blocks.size(); ++b)
+        block_of_[at(plan.blocks[b].sum)] = static_cast<std::int32_t>(b);
 }
 
 template <typename T>
 void Evaluator::run(const T *rows, int n, std::int32_t d, Accumulator &objects)
 {
-    rows_ = n;
-    n_ = row_count(n);
-    objects_ = &objects;
-    std::fill(panels_.begin(), panels_.end(), -1);
+    n_ = (n + 31) / 32 * 32;
     constexpr int together = 8; // rows: a line of a column
-    const std::vector<std::int32_t> &values = program_.packed_values;
     for (int r = 0; r < n_; r += together) {
         const T *row[together];
         for (int i = 0; i < together; ++i)
             row[i] = rows + static_cast<std::int64_t>(std::min(r + i, n - 1)) * d; // the last one fills up
-        for (std::size_t c = 0; c < values.size(); ++c)
+        double *to = memory_.data() + r;
+        for (const std::int32_t value : plan_.values) {
             for (int i = 0; i < together; ++i)
-                packed_[static_cast<std::int64_t>(c) * stride_ + r + i] = static_cast<double>(row[i][values[c]]);
+                to[i] = static_cast<double>(row[i][value]);
+            to += stride_;
+        }
     }
-    run_block(1);
+    forget_row();
+    std::fill(panels_.begin(), panels_.end(), -1);
+    objects.begin_batch(n);
+    const auto column_or_none = [&](std::int32_t e) { return e < 0 ? nullptr : column(e); };
+    for (const Output &output : plan_.words.outputs) {
+        if (output.item < 0) {
+            const PgkmObject &object = program_.objects[output.object];
+            const double *const filter = column_or_none(object.filter), *const cell = column_or_none(object.cell);
+            objects.enter(output.object, filter, cell);
+            continue;
+        }
+        const PgkmItem &item = program_.items[output.item];
+        const Accumulator::Range range = objects.elements(output);
+        for (std::int64_t i = range.first; i < range.last; ++i) {
+            if (item.loop >= 0)
+                set_index(item.loop, i);
+            const double *const value = column(plan_.first_of(output)), *const second =
+                                                                            column_or_none(plan_.second_of(output));
+            work(n_);
+            objects.add(output, i, value, second);
+        }
+    }
 }
 
 template void Evaluator::run(const float *, int, std::int32_t, Accumulator &);
 template void Evaluator::run(const double *, int, std::int32_t, Accumulator &);
 
-void Evaluator::run_block(std::int32_t block)
+Evaluator::Operand Evaluator::operand(std::int32_t e)
 {
-    for (const Step &step : program_.blocks[at(block)])
-        run_step(step);
+    if (!facts_[at(e)].of_row)
+        return {&value(e), false};
+    if (!knows(e)) {
+        at_[at(e)] = compute_column(e);
+        learn(e);
+    }
+    return {at_[at(e)], true};
 }
 
-void Evaluator::run_step(const Step &step)
+const double *Evaluator::column(std::int32_t e)
 {
-    switch (step.kind) {
-    case StepKind::scalar:
-        work(1);
-        number(step.to) = scalar_of(step);
-        return;
-    case StepKind::look_up:
-        work(1);
-        number(step.to) = looked_up(step);
-        return;
-    case StepKind::parameter:
-        work(1);
-        number(step.to) = parameter_of(step);
-        return;
-    case StepKind::select:
-        return select(step);
-    case StepKind::pick:
-        at_[at(step.to.place)] = wides_[at(step.wide)] + static_cast<std::int64_t>(number(step.a)) * stride_;
-        return;
-    case StepKind::loop:
-        return run_loop(step);
-    case StepKind::store:
-        return store(step);
-    case StepKind::add_scalar:
-        return add_scalar(step);
-    case StepKind::elements:
-        return run_elements(step);
-    case StepKind::enter:
-        objects_->enter(step.object, step.a.is_given() ? from(step.a) : nullptr,
-                        step.b.is_given() ? from(step.b) : nullptr, rows_);
-        return;
-    case StepKind::add_value: {
-        const std::int32_t loop = step.loop;
-        const auto element = loop < 0 ? 0 : static_cast<std::int64_t>(scalars_[at(program_.index_of[at(loop)])]);
-        work(n_);
-        objects_->add(step.item, element, from(step.a), step.b.is_given() ? from(step.b) : nullptr,
-                      step.c.is_given() ? from(step.c) : nullptr);
-        return;
-    }
-    default:
-        break;
-    }
+    const Operand known = operand(e);
+    if (known.column)
+        return known.at;
+    double *const to = column_at(plan_.first_columns[at(e)]);
+    kernels_.fill(to, *known.at, n_);
+    return to;
+}
+
+const double *Evaluator::compute_column(std::int32_t e)
+{
+    const PgkmExpression &x = program_.expressions[e];
+    if (x.operation == PGKM_COLUMN || x.operation == PGKM_PARAMETER)
+        return element(e);
+    if (block_of_[at(e)] >= 0)
+        return sum_block(at(block_of_[at(e)]));
+    if (goes_over_loop(x.operation))
+        return over_rows(e);
+    double *const to = column_at(plan_.first_columns[at(e)]);
     work(n_);
-    switch (step.kind) {
-    case StepKind::gather:
-        return gather(step);
-    case StepKind::unary:
-        return kernels_.unary[step.kernel](to(step), from(step.a), n_);
-    case StepKind::binary:
-        return kernels_.binary[step.kernel][broadcast(step)](to(step), from(step.a), from(step.b), n_);
-    case StepKind::choose:
-        return kernels_.choose(to(step), from(step.a), from(step.b), from(step.c), n_);
-    case StepKind::each:
-        return each(step);
-    case StepKind::fill:
-        return kernels_.fill(to(step), number(step.a), n_);
-    case StepKind::sum_block:
-        return sum_block(step);
-    case StepKind::add_sum:
-        return kernels_.add_sum(to(step), from(step.a), n_);
-    case StepKind::add_product:
-        return kernels_.add_product[broadcast(step)](to(step), from(step.a), from(step.b), n_);
-    case StepKind::add_square_of:
-        return kernels_.add_square_of[broadcast(step)](to(step), from(step.a), from(step.b), n_);
-    default:
-        return add_other(step);
+    if (x.operation == PGKM_CASE) {
+        const double *const condition = column(x.a[0]), *const yes = column(x.a[1]), *const no = column(x.a[2]);
+        kernels_.choose(to, condition, yes, no, n_);
+        return to;
     }
+    const Operand a = operand(x.a[0]);
+    if (is_square(program_, x)) {
+        binary(PGKM_MULTIPLY, to, a, a);
+        return to;
+    }
+    const Operand b = arguments_of(x.operation) == 2 ? operand(x.a[1]) : a;
+    if (const int kernel = kernel_of(unary_operations, x.operation); kernel >= 0)
+        kernels_.unary[kernel](to, a.at, n_);
+    else if (kernel_of(binary_operations, x.operation) >= 0)
+        binary(x.operation, to, a, b);
+    else
+        each_row(to, function_of(x.operation), a, b);
+    return to;
+}
+
+void Evaluator::each_row(double *to, OperationFunction *function, Operand a, Operand b) const
+{
+    for (int r = 0; r < n_; ++r) {
+        const double x = a.at[a.column ? r : 0], y = b.at[b.column ? r : 0];
+        to[r] = std::isfinite(x) && std::isfinite(y) ? function(x, y, 0.0) : nan;
+    }
+}
+
+// A column of the rows, without a copy where the subscript is a scalar; else a value for each row.
+const double *Evaluator::element(std::int32_t e)
+{
+    const PgkmExpression &x = program_.expressions[e];
+    constexpr double zero = 0.0;
+    const Operand i = x.a[0] < 0 ? Operand{&zero, false} : operand(x.a[0]);
+    const bool is_column = x.operation == PGKM_COLUMN;
+    if (is_column && !i.column)
+        return column_at(is_place(*i.at, x.extent[0]) ? plan_.column_of[at(x.first + static_cast<std::int64_t>(*i.at))]
+                                                      : plan_.columns - 1);
+    const Operand j = is_column || x.a[1] < 0 ? Operand{&zero, false} : operand(x.a[1]);
+    double *const to = column_at(plan_.first_columns[at(e)]);
+    work(n_);
+    for (int r = 0; r < n_; ++r) {
+        const double line = i.at[i.column ? r : 0], place = j.at[j.column ? r : 0];
+        if (!is_place(line, x.extent[0]) || !is_place(place, is_column ? 1 : x.extent[1])) {
+            to[r] = nan;
+            continue;
+        }
+        const std::int64_t at_line = x.first + static_cast<std::int64_t>(line) * (is_column ? 1 : x.extent[1]);
+        to[r] = is_column ? column_at(plan_.column_of[at(at_line)])[r]
+                          : program_.parameters[at_line + static_cast<std::int64_t>(place)];
+    }
+    return to;
 }
 
 // ---- loops ----
 
-void Evaluator::add_scalar(const Step &step)
+const double *Evaluator::over_rows(std::int32_t e)
 {
-    const auto place = at(step.to.place);
-    const double a = number(step.a);
-    double &total = scalars_[place];
-    work(1);
-    switch (step.operation) {
-    case PGKM_SUM:
-        total = step.b.is_given() ? std::fma(a, number(step.b), total) : total + a;
-        return;
-    case PGKM_PROD:
-        total *= a;
-        return;
-    case PGKM_COUNT:
-        total += std::isfinite(a) ? (a != 0.0 ? 1.0 : 0.0) : nan;
-        return;
-    default:
-        poison_[place] += a * 0.0;
-        if (is_least(step.operation) ? a < best_[place] : a > best_[place]) {
-            best_[place] = a;
-            total = is_place_of(step.operation) ? scalars_[at(program_.index_of[at(step.loop)])] : a;
-        }
-    }
-}
-
-void Evaluator::run_loop(const Step &step)
-{
-    const double none = step.operation == PGKM_PROD ? 1.0 : 0.0;
-    const double worst = is_least(step.operation) ? infinity : -infinity;
-    double *const scratch = step.scratch < 0 ? nullptr : own(step.scratch);
-    if (!step.to.column) {
-        number(step.to) = none;
-        best_[at(step.to.place)] = worst;
-        poison_[at(step.to.place)] = 0.0;
-    } else {
-        kernels_.fill(to(step), scratch == nullptr || is_place_of(step.operation) ? none : worst, n_);
-        if (scratch != nullptr) {
-            kernels_.fill(scratch, 0.0, n_);
-            kernels_.fill(scratch + stride_, worst, n_);
-        }
-    }
-    for (std::int64_t i = 0; i < program_.reduction.loops[step.loop]; ++i) {
-        set_index(step.loop, i);
-        run_block(step.block);
-    }
-    if (!step.to.column)
-        number(step.to) += poison_[at(step.to.place)];
-    else if (scratch != nullptr)
-        kernels_.add_poison(to(step), scratch, n_);
-}
-
-void Evaluator::add_other(const Step &step)
-{
-    const double *const a = from(step.a);
-    if (step.operation == PGKM_PROD)
-        return kernels_.multiply_by(to(step), a, n_);
-    if (step.operation == PGKM_COUNT)
-        return kernels_.add_count(to(step), a, n_);
-    double *const poison = own(step.scratch), *const other = poison + stride_;
-    const bool place = is_place_of(step.operation);
-    (is_least(step.operation) ? kernels_.least : kernels_.greatest)(place ? other : to(step), place ? to(step) : other,
-                                                                    poison, a,
-                                                                    scalars_[at(program_.index_of[at(step.loop)])], n_);
-}
-
-void Evaluator::run_elements(const Step &step)
-{
-    const Accumulator::Range range = objects_->elements(step.item);
-    for (std::int64_t i = range.first; i < range.last; ++i) {
-        if (step.loop >= 0)
-            set_index(step.loop, i);
-        run_block(step.block);
-    }
-}
-
-void Evaluator::store(const Step &step)
-{
-    double *const wide = wides_[at(step.wide)];
-    for (std::int64_t i = 0; i < step.count; ++i) {
-        set_index(step.loop, i);
-        run_block(step.block);
-        std::copy_n(from(step.a), n_, wide + i * stride_);
+    static constexpr double number = 0.0;
+    constexpr Operand zero = {&number, false};
+    const PgkmExpression &x = program_.expressions[e];
+    const PgkmOperation operation = x.operation;
+    const bool has_place = operation == PGKM_ARGMIN || operation == PGKM_ARGMAX;
+    const bool greatest = operation == PGKM_MAX || operation == PGKM_ARGMAX;
+    const Factors factors = operation == PGKM_SUM ? factors_of(program_, program_.expressions[x.a[0]]) : Factors{};
+    double *const to = column_at(plan_.first_columns[at(e)]), *const other = to + stride_;
+    const Operand total = {to, true}, beside = {other, true};
+    kernels_.fill(to, operation == PGKM_PROD ? 1.0 : 0.0, n_);
+    for (std::int64_t i = 0; i < program_.loops[x.loop]; ++i) {
+        set_index(x.loop, i);
+        const Operand a = operand(factors ? factors.x : x.a[0]);
         work(n_);
+        if (factors) {
+            binary(kernels_.add_product, to, a, factors.y == factors.x ? a : operand(factors.y));
+        } else if (operation == PGKM_SUM || operation == PGKM_PROD) {
+            binary(operation == PGKM_SUM ? PGKM_ADD : PGKM_MULTIPLY, to, total, a);
+        } else if (operation == PGKM_COUNT) {
+            binary(PGKM_NOT_EQUAL, other, a, zero);
+            binary(PGKM_ADD, to, total, beside);
+        } else if (i == 0 && has_place) { // no number stays where one is none
+            binary(PGKM_MULTIPLY, other, a, zero);
+            binary(PGKM_SUBTRACT, other, a, beside);
+        } else if (i == 0) {
+            std::copy_n(a.at, n_, to);
+        } else if (has_place) {
+            kernels_.take_extreme[greatest ? 1 : 0](other, to, a.at, static_cast<double>(i), n_);
+        } else {
+            binary(greatest ? PGKM_GREATEST : PGKM_LEAST, to, total, a);
+        }
     }
+    if (has_place) {
+        binary(PGKM_MULTIPLY, other, beside, zero);
+        binary(PGKM_SUBTRACT, to, total, beside);
+    }
+    return to;
 }
 
-void Evaluator::sum_block(const Step &step)
+const double *Evaluator::sum_block(std::size_t which)
 {
-    const SumBlock &block = program_.sum_blocks[at(step.wide)];
-    const auto j = static_cast<std::int64_t>(scalars_[at(program_.index_of[at(block.outer)])]);
-    const std::int64_t panel = j / sum_panel, inner = program_.reduction.loops[block.inner];
-    double *const sums = own(block.sums);
-    if (panels_[at(step.wide)] != panel) {
-        panels_[at(step.wide)] = panel;
-        const double *const x = block.wide < 0 ? packed_ + block.first_column * stride_ : wides_[at(block.wide)];
-
-        (block.square ? kernels_.squares : kernels_.products)(
-            x, stride_, tables_->sum_blocks[at(step.wide)].data() + panel * inner * sum_panel, inner, sums, n_);
-        work(static_cast<int>(std::min<std::int64_t>(inner * n_, 1 << 20)));
+    const SumBlock &block = plan_.blocks[which];
+    const std::int64_t j = index_of(block.outer), panel = j / sum_panel, inner = program_.loops[block.inner];
+    double *const sums = column_at(plan_.first_columns[at(block.sum)]);
+    if (panels_[which] != panel) {
+        panels_[which] = panel;
+        kernels_.sum_block[block.square ? 1 : 0](column_at(block.first_column), stride_,
+                                                 block.table.data() + panel * inner * sum_panel, inner, sums, n_);
+        work(inner * n_);
     }
-    at_[at(step.to.place)] = sums + j % sum_panel * stride_;
+    return sums + j % sum_panel * stride_;
 }
 
 } // namespace pgkm::cpu

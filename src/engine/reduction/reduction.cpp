@@ -220,5 +220,5 @@ PgkmStatus pgkm_copies_reduce(const PgkmRequest *request, int64_t copy, int meas
 
 double pgkm_operation_value(PgkmOperation operation, double a, double b, double c)
 {
-    return pgkm::operation_value(operation, a, b, c);
+    return pgkm::function_of(operation)(a, b, c);
 }

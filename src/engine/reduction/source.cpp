@@ -8,15 +8,15 @@
 #include "engine/api.h"
 #include "numeric/error.hpp"
 
-char *pgkm_reduction_source(const PgkmReduction *reduction, PgkmElement element, int32_t d, int64_t rows,
-                            const char *layout, int32_t capability, PgkmError *error)
+char *pgkm_reduction_source(const PgkmReduction *reduction, PgkmElement element, int32_t d, int64_t, const char *layout,
+                            int32_t capability, PgkmError *error)
 {
     using namespace pgkm;
     char *text = nullptr;
     guarded(error, [&] {
         check_program(*reduction, d);
         const generate::Program program(*reduction);
-        const generate::Plan plan = make_plan(program, parse_strategy<ReductionLayout>(on_cuda, layout), rows,
+        const generate::Plan plan = make_plan(program, parse_strategy<ReductionLayout>(on_cuda, layout),
                                               generate::device_of_capability(capability));
         const std::string source = kernel_source(program, plan, {element == PGKM_FLOAT32, d});
         text = static_cast<char *>(std::malloc(source.size() + 1));
