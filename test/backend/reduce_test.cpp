@@ -159,6 +159,35 @@ TEST(ReduceOf, FaultsOfRows)
         }
 }
 
+// The floor of an index is looked at ahead of what depends on it: where that is not reached, its fault is not named.
+TEST(ReduceOf, FaultsOfPartsOfAnIndex)
+{
+    Program program;
+    program.parameters = {0.0};
+    const std::int32_t loop = program.loop(3), x = program.column(0), zero = program.parameter(0);
+    const std::int32_t line = program.add(PGKM_FLOOR, {program.add(PGKM_DIVIDE, {program.index(loop), zero})});
+    const std::int32_t few = program.add(PGKM_LESS, {x, program.constant(5.0)});
+    const std::int32_t logarithm = program.add(PGKM_LN, {x});
+    program.item(program.add(PGKM_CASE, {few, logarithm, line}), PGKM_COMBINE_SUM, loop);
+    program.object(1, -1);
+    const struct {
+        std::vector<double> rows;
+        PgkmFault fault;
+        std::int32_t expression;
+    } cases[] = {
+        {{1, 1}, PGKM_FAULT_NONE, 0}, {{1, 0}, PGKM_FAULT_NUMBER, logarithm}, {{1, 7}, PGKM_FAULT_DIVISION, line - 1}};
+    for (const Subject &subject : subjects())
+        for (const auto &wanted : cases) {
+            Reduced out(program);
+            const bool fails = wanted.fault != PGKM_FAULT_NONE;
+            EXPECT_EQ(reduce(subject, points_of(wanted.rows, 1), program, out), fails ? PGKM_INVALID : PGKM_OK);
+            EXPECT_EQ(out.view.fault, wanted.fault) << subject.name;
+            if (fails) {
+                EXPECT_EQ(out.view.expression, wanted.expression) << subject.name;
+            }
+        }
+}
+
 TEST(ReduceOf, FaultsOfCellsAndTotals)
 {
     const std::vector<double> huge = {1e308, 1e308, -1e308, 1e308};

@@ -152,7 +152,9 @@ void finish_copies(const PgkmOpen &open, const PgkmReduction &reduction, const P
 {
     Context context(open, open.threads);
     const Words words = words_of(reduction, Arrangement::cells);
-    Copies(context, reduction, words, shared).finish(context.pool, out);
+    if (shared.memory != nullptr)
+        return Copies(context, reduction, words, shared).finish(context.pool, out);
+    Copies(context, reduction, words, 1).finish(context.pool, out);
 }
 
 double reduce_bytes(const PgkmReduction &reduction, std::int32_t d, std::int64_t n, int threads)

@@ -27,7 +27,8 @@ enum class CopyStep { measure, fill };
 void reduce_into(const PgkmOpen &open, const PgkmPoints &points, const PgkmReduction &reduction,
                  const PgkmCopies &shared, std::int64_t copy, CopyStep step);
 
-// Brings the copies together. Throws Error(PGKM_INVALID) with out.fault set where a total is no number.
+// Brings the copies together; without memory: what no rows come to. Throws Error(PGKM_INVALID) with out.fault set where
+// a total is no number.
 void finish_copies(const PgkmOpen &open, const PgkmReduction &reduction, const PgkmCopies &shared, PgkmReduced &out);
 
 } // namespace pgkm::cpu

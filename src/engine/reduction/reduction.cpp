@@ -1,6 +1,5 @@
 // reduction.cpp - a user's own reduction: its check, its cost, and the one call of a backend that makes it.
 #include <algorithm>
-#include <limits>
 
 #include "backend/reduction_program.hpp"
 #include "backend/reduction_walk.hpp"
@@ -95,27 +94,14 @@ PgkmStatus supported(const PgkmRequest &, const PgkmBackend &table, PgkmError *e
     return table.reduce(nullptr, nullptr, 0, nullptr, nullptr, error);
 }
 
-// What no rows come to.
-void reduce_nothing(const PgkmReduction &program, PgkmReduced &out)
-{
-    double *value = out.values;
-    for (std::int32_t o = 0; o < program.n_objects; ++o)
-        for (std::int64_t cell = 0; cell < program.objects[o].cells; ++cell)
-            for (std::int32_t i = 0; i < program.objects[o].n_items; ++i) {
-                const PgkmItem &item = program.items[program.objects[o].first_item + i];
-                const bool sum = item.combine == PGKM_COMBINE_SUM || item.combine == PGKM_COMBINE_COUNT;
-                const double none = sum ? 0.0 : std::numeric_limits<double>::quiet_NaN();
-                value = std::fill_n(value, elements_of(program, item.loop), none);
-            }
-    std::fill_n(out.counts, cells_in(program), 0);
-}
-
-// The rows, or copies that have been filled from them.
+// Of the rows, of copies that have been filled from them, or of nothing.
 void reduce(const PgkmRequest &request, Workplace *place, Monitor &monitor, PgkmReduced &out)
 {
     if (place == nullptr) {
-        monitor.begin_backend("cpu");
-        monitor.enter(PGKM_ITERATING);
+        if (request.copies.memory != nullptr) {
+            monitor.begin_backend("cpu");
+            monitor.enter(PGKM_ITERATING);
+        }
         return cpu::finish_copies(open_options(request, 1, monitor.host()), request.reduction, request.copies, out);
     }
     place->session.load_own(request.points);
@@ -130,10 +116,6 @@ std::unique_ptr<Models> fit(const PgkmRequest &request, Workplace *place, Monito
     auto objects = std::make_unique<Objects>(request.reduction);
     objects->n = request.points.n;
     objects->d = request.points.d;
-    if (place == nullptr && request.copies.memory == nullptr) {
-        reduce_nothing(request.reduction, objects->reduced);
-        return objects;
-    }
     try {
         reduce(request, place, monitor, objects->reduced);
     } catch (const Error &error) {
