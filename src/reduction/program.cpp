@@ -29,7 +29,7 @@ PgkmExpression make(PgkmOperation operation, std::int32_t place, std::int32_t a 
 // An operation without loops and names. What is not finite has failed.
 double evaluate(PgkmOperation operation, const std::array<double, 3> &a)
 {
-    return operation == PGKM_POWER && a[1] == 2.0 ? a[0] * a[0] : operation_value(operation, a[0], a[1], a[2]);
+    return operation == PGKM_POWER && a[1] == 2.0 ? a[0] * a[0] : function_of(operation)(a[0], a[1], a[2]);
 }
 
 } // namespace
