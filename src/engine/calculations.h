@@ -75,10 +75,6 @@ PgkmStatus pgkm_mixture_factors(PgkmCovariance type, int32_t k, int32_t d, const
  * the row is too far from all components for float64, and posterior means nothing. */
 double pgkm_mixture_row(const PgkmMixture *mixture, int32_t d, const double *row, double *posterior, int32_t *label);
 
-/* What an operation of a reduction, PGKM_NEGATE to PGKM_CASE, makes of up to three numbers; an infinity or NaN where it
- * fails. */
-double pgkm_operation_value(PgkmOperation operation, double a, double b, double c);
-
 /* The CUDA C++ that a reduction of rows of d values becomes, however many there are, in a layout (a name of
  * pg_kmeans.reduction_layout; NULL: the one that is chosen) for devices of a compute capability (90: 9.0).
  * pgkm_text_free() takes it back. NULL with *error: PGKM_INVALID for a program that is not valid, PGKM_UNSUPPORTED for

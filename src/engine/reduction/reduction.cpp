@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "backend/reduction_program.hpp"
-#include "backend/reduction_walk.hpp"
 #include "cpu/reduce/reduce.hpp"
 #include "engine/job/algorithm.hpp"
 #include "numeric/error.hpp"
@@ -198,9 +197,4 @@ PgkmStatus pgkm_copies_reduce(const PgkmRequest *request, int64_t copy, int meas
                                request->copies, copy,
                                measure != 0 ? pgkm::cpu::CopyStep::measure : pgkm::cpu::CopyStep::fill);
     });
-}
-
-double pgkm_operation_value(PgkmOperation operation, double a, double b, double c)
-{
-    return pgkm::function_of(operation)(a, b, c);
 }
