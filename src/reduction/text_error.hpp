@@ -1,6 +1,7 @@
 // text_error.hpp - what is wrong with a text, as an exception that ends at the border (lower.h).
 #pragma once
 
+#include <cstdint>
 #include <cstdio>
 #include <new>
 #include <string>
