@@ -123,9 +123,9 @@ runs 'aggregates and window functions' "SELECT public.kmeans(f, 3) FROM public.n
     "SELECT public.kmeans_label(f, 3) OVER () FROM public.name_rows" "SELECT public.pca(f) FROM public.name_rows" "SELECT public.gmm_label(f, 2) OVER () FROM public.name_rows" \
     "SELECT public.kmeans_merge(s) FROM (SELECT public.kmeans_step(f, '{{0,0},{1,1}}') AS s FROM public.name_rows) AS q" \
     "SELECT public.kmeans_profile(m), public.kmeans_centroids(m), public.kmeans_predict(m, '{0,0}'::pg_catalog.float4[]) FROM (SELECT public.kmeans_fit('name_rows', '{x,y}', 3) AS m) AS q"
-runs 'reductions that are kept' "SELECT public.reduction_define('planted', value => '{1, x}', index => 'id % 3', cells => '3', runners => '{postgres}')" "SELECT public.reduce('name_rows', 'planted')" \
-    "SELECT public.reduction_define('step', value => '{1, x}', index => 'id % 3', cells => '3')" "SELECT public.reduction_iterate('name_rows', 'step', '{\"m\": [[0, 0], [0, 0], [0, 0]]}', '{\"m\": \"r / (1 + abs(r))\"}', max_iter => 3)" \
-    "SELECT public.reduction_drop('planted')" "SELECT public.reduction_drop('step')"
+step="public.reduction_define(value => '{1, x}', index => 'id % 3', cells => '3')"
+runs 'reductions that are kept' "SELECT public.reduce('name_rows', $step)" \
+    "SELECT public.reduction_iterate('name_rows', $step, '{\"m\": [[0, 0], [0, 0], [0, 0]]}', '{\"m\": \"r / (1 + abs(r))\"}', max_iter => 3)"
 runs 'insight' "SELECT * FROM public.kmeans_status()" "SELECT * FROM public.pg_stat_progress_kmeans" "SELECT * FROM public.kmeans_last_run()"
 label="label_column => 'cluster_id', overwrite => true"
 runs 'rows of other servers' "SELECT public.kmeans_fit('name_parts', '{x,y}', 3)" "SELECT public.kmeans_sweep('name_parts', '{x,y}', 2, 3, weight => 'w')" \

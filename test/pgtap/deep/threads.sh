@@ -43,6 +43,6 @@ within 'a sweep with silhouettes' "SELECT count(*) FROM kmeans_sweep('thread_row
 within 'a tree' "SELECT count(*) FROM kmeans_tree('thread_rows', '{f}', '{30,10}', max_iter => 5)"
 within 'groups' "SELECT count(m) FROM (SELECT g, kmeans(f, 40) AS m FROM thread_rows GROUP BY g) AS s"
 within 'a mixture' "SELECT (gmm_fit('thread_rows', '{f}', 10, max_iter => 5)).k"
-within 'a reduction' "SELECT count(*) FROM reduce('thread_rows', index => 'id % 1000', cells => '1000', value => '{exp(sin(g) * cos(id)), sqrt(id) * ln(id)}')"
+within 'a reduction' "SELECT count(*) FROM generate_series(1, 30) AS i, reduce('thread_rows', index => 'id % 1000', cells => '1000', value => '{exp(sin(g) * cos(id)), sqrt(id) * ln(id), ' || i || '}')"
 within 'loaded rows' "SELECT kmeans_load('thread_rows', '{f}'), (kmeans_fit('thread_rows', '{f}', 100, loaded => true, max_iter => 5)).k"
 echo "1..$number"

@@ -29,9 +29,9 @@ nm -D --defined-only "$library" | awk '{ print $3 }' | sort -u | comm -23 "$fold
     while read -r name; do
         printf 'PG_FUNCTION_INFO_V1(%s);\nDatum %s(PG_FUNCTION_ARGS) { ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED), errmsg("gone"))); }\n' "$name" "$name"
     done <"$folder/gone"
-} >"$folder/gone.c"
-gcc -shared -fPIC -I"$("$PG_CONFIG" --includedir-server)" -o "$folder/gone.so" "$folder/gone.c" || exit 1
-while read -r name; do sed -i "s#'MODULE_PATHNAME', '$name'#'$folder/gone', '$name'#" "$folder/old.sql"; done <"$folder/gone"
+} >"$folder/stand_in.c"
+gcc -shared -fPIC -I"$("$PG_CONFIG" --includedir-server)" -o "$folder/stand_in.so" "$folder/stand_in.c" || exit 1
+while read -r name; do sed -i "s#'MODULE_PATHNAME', '$name'#'$folder/stand_in', '$name'#" "$folder/old.sql"; done <"$folder/gone"
 cp "$folder/old.sql" "$extensions/pg_kmeans--0before.sql" || exit 1
 
 query -c "DROP EXTENSION pg_kmeans CASCADE" -c "CREATE EXTENSION pg_kmeans VERSION '0before'"
