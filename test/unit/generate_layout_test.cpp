@@ -79,6 +79,37 @@ TEST(GenerateLayout, IsChosenByHowRowsMeetInCells)
     EXPECT_EQ(chosen({counts(1), sums(1, 16, true)}), Layout::thread_write_first);
 }
 
+// PCA's sums: the elements are dealt out, rows lie in shared memory, and where R is small two blocks fit a
+// multiprocessor.
+TEST(GenerateLayout, RowsAreStagedForElementsThatAreDealtOut)
+{
+    for (const std::int32_t width : {6, 80, 128, 160, 170}) {
+        Program program;
+        const std::int32_t e = program.loop(std::int64_t{width} * width), at = program.index(e),
+                           w = program.constant(width);
+        const std::int32_t a = program.add(PGKM_FLOOR, {program.add(PGKM_DIVIDE, {at, w})}),
+                           b = program.add(PGKM_MODULO, {at, w});
+        program.item(program.add(PGKM_MULTIPLY, {program.column(3, a, width), program.column(3, b, width)}),
+                     PGKM_COMBINE_SUM, e);
+        program.object(1, -1);
+        const PgkmReduction view = program.view();
+        const generate::Program facts(view);
+        const Plan plan = make_plan(facts, Layout::block, h200);
+        EXPECT_EQ(plan.stage.rows, width <= 128 ? 64 : width == 160 ? 16 : 0); // 170: R leaves no room
+        const bool staged = plan.stage.rows > 0;
+        EXPECT_EQ(plan.stage.first, staged ? 3 : 0);
+        EXPECT_EQ(plan.stage.columns, staged ? width : 0);
+        EXPECT_EQ(plan.stage.place, staged ? plan.words.count : 0);
+        EXPECT_EQ(plan.shared_words, plan.words.count + plan.stage.rows * plan.stage.columns);
+        EXPECT_LE(plan.shared_words, width <= 80 ? 29056 / 2 : 29056);
+        const std::string source = kernel_source(facts, plan, {true, width + 3});
+        EXPECT_EQ(source.find("stage[w] = double(rows[") != std::string::npos, staged) << source;
+        EXPECT_EQ(source.find("__syncthreads_or(*stop != 0)") != std::string::npos, staged); // all threads end or none
+        EXPECT_EQ(make_plan(facts, Layout::global, h200).stage.rows, 0);
+    }
+    EXPECT_EQ(plan_of(k_means(100, 8), Layout::block, h200).stage.rows, 0); // nothing is dealt out
+}
+
 // The work's example: data float* n 3, update float* 5 k, cluster float* 3 k.
 TEST(GenerateLayout, VariablesArePlacedInTheWorksOrders)
 {

@@ -180,10 +180,12 @@ TEST(GenerateRun, ElementsOfOneCell)
     std::vector<generate::Plan> plans;
     for (const int kind : {0, 1, 2, 3, 4, 5}) { // of the last two no tile divides the lines, nor the columns
         cases.push_back(products_case(kind % 2 == 1, kind == 2 || kind == 3, kind < 4 ? 8 : 7, kind < 4 ? 8 : 11));
-        const bool float32 = kind == 4;
+        const bool float32 = kind == 4, has_room = kind % 3 != 0; // and fewer rows than the block has threads
+        const generate::Device device = {2, has_room ? 5000 : kind == 0 ? 1100 : 2100, has_room ? 20 : 8};
         for (const Layout layout : {Layout::thread_write_first, Layout::block, Layout::global}) {
-            plans.push_back(make_plan(*cases.back()->facts, layout, {2, 5000, kind % 3 != 0 ? 20 : 8}));
+            plans.push_back(make_plan(*cases.back()->facts, layout, device));
             EXPECT_EQ(plans.back().layout, layout);
+            EXPECT_EQ(plans.back().stage.rows > 0, has_room && layout == Layout::block);
             EXPECT_EQ(plans.back().words.outputs[1].dealt, !plans.back().is_per_thread());
             library.add(kernel_source(*cases.back()->facts, plans.back(), {float32, cases.back()->d}));
         }

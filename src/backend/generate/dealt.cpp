@@ -80,38 +80,7 @@ bool is_product_of_columns(const Program &program, std::int32_t e)
     return factors && program.at(factors.x).operation == PGKM_COLUMN && program.at(factors.y).operation == PGKM_COLUMN;
 }
 
-} // namespace
-
-void write_element(Text &text, const Program &program, const Plan &plan, const Rows &rows, const Output &output)
-{
-    const PgkmItem &item = program.source().items[output.item];
-    const std::int32_t filter = program.source().objects[output.object].filter;
-    const std::int64_t width = width_of(program, output);
-    const std::string i = "i" + to_string(item.loop);
-    text.line("// Element b of line a of " + output.name + ".");
-    text.open("const auto add_" + output.name + " = [&](const Element *__restrict__ row, int a, int b, " +
-              (output.integer ? "long long" : "double") + " &total) -> bool");
-    text.line("const int " + i + " = a * " + to_string(width) + " + b;");
-    Expressions expressions(program, plan.inputs, rows.float32, text);
-    for (std::int32_t e = 0; e < program.size(); ++e)
-        if (width != output.elements && width_by(program, e, item.loop) != 0)
-            expressions.give(e, program.at(e).operation == PGKM_MODULO ? "b" : "a");
-    if (filter >= 0) {
-        text.line("if (!" + expressions.truth(filter) + ")");
-        text.line("    return true;");
-    }
-    if (output.integer)
-        text.line("total += scaled(" + expressions.finite_number(item.value) + ", scales[" + i + " + " +
-                  to_string(output.scale) + "]);");
-    else if (is_product_of_columns(program, item.value))
-        expressions.add_to("total", item.value);
-    else
-        text.line("total += " + expressions.number(item.value) + ";");
-    text.line("return true;");
-    text.close(";");
-}
-
-void write_dealt(Text &text, const Program &program, const Plan &plan, const Output &output)
+void write_output(Text &text, const Program &program, const Plan &plan, const Output &output)
 {
     const Tile tile = tile_of(program, plan, output);
     const std::string height = to_string(tile.height), width = to_string(tile.width);
@@ -137,11 +106,9 @@ void write_dealt(Text &text, const Program &program, const Plan &plan, const Out
               to_string(tile.columns) + "] = {};");
     text.open("for (int k = 0; k < n; ++k)");
     text.line("bool good = true;");
-    for_tile([&] {
-        text.line("good = add_" + output.name + "(rows + (from + k) * d, " + place + ", total[u][v]) && good;");
-    });
+    for_tile([&] { text.line("good = add_" + output.name + "(row(k), " + place + ", total[u][v]) && good;"); });
     text.line("if (!good)");
-    text.line("    atomicMin(fault, Word(first + from + k));");
+    text.line("    atomicMin(fault, Word(first + at + k));");
     text.close();
     for_tile([&] {
         text.line("if (a0 + u * " + to_string(tile.down()) + " >= " + height + " || b0 + v * " +
@@ -150,15 +117,75 @@ void write_dealt(Text &text, const Program &program, const Plan &plan, const Out
         text.line("Word *const to = R + " + to_string(output.base) + " + ((" + a + ") * " + width + " + " + b + ") * " +
                   to_string(output.words) + ";");
         if (output.integer)
-            return text.line("add_integer(to, 1, total[u][v]);");
-        text.line("add(to, total[u][v]);");
+            return text.line("add_integer(to, 1, total[u][v], in_block);");
+        text.line("add(to, total[u][v], in_block);");
         // One that is no number comes of a row with such a value, if of any.
         text.open("for (int k = 0; !finite(total[u][v]) && k < n; ++k)");
         text.line("double one = 0.0;");
-        text.line("if (!add_" + output.name + "(rows + (from + k) * d, " + place + ", one) || !finite(one))");
-        text.line("    atomicMin(fault, Word(first + from + k));");
+        text.line("if (!add_" + output.name + "(row(k), " + place + ", one) || !finite(one))");
+        text.line("    atomicMin(fault, Word(first + at + k));");
         text.close();
     });
+    text.close();
+}
+
+} // namespace
+
+void write_element(Text &text, const Program &program, const Plan &plan, const Rows &rows, const Output &output)
+{
+    const PgkmItem &item = program.source().items[output.item];
+    const std::int32_t filter = program.source().objects[output.object].filter;
+    const std::int64_t width = width_of(program, output);
+    const std::string i = "i" + to_string(item.loop);
+    const bool staged = plan.stage.rows > 0;
+    text.line("// Element b of line a of " + output.name + ".");
+    text.open("const auto add_" + output.name + " = [&](const " + (staged ? "double" : "Element") +
+              " *__restrict__ row, int a, int b, " + (output.integer ? "long long" : "double") + " &total) -> bool");
+    text.line("const int " + i + " = a * " + to_string(width) + " + b;");
+    Expressions expressions(program, plan.inputs, rows.float32 && !staged, text);
+    for (std::int32_t e = 0; e < program.size(); ++e)
+        if (width != output.elements && width_by(program, e, item.loop) != 0)
+            expressions.give(e, program.at(e).operation == PGKM_MODULO ? "b" : "a");
+    if (filter >= 0) {
+        text.line("if (!" + expressions.truth(filter) + ")");
+        text.line("    return true;");
+    }
+    if (output.integer)
+        text.line("total += scaled(" + expressions.finite_number(item.value) + ", scales[" + i + " + " +
+                  to_string(output.scale) + "]);");
+    else if (is_product_of_columns(program, item.value))
+        expressions.add_to("total", item.value);
+    else
+        text.line("total += " + expressions.number(item.value) + ";");
+    text.line("return true;");
+    text.close(";");
+}
+
+void write_dealt(Text &text, const Program &program, const Plan &plan)
+{
+    const std::vector<Output> &outputs = plan.words.outputs;
+    if (std::none_of(outputs.begin(), outputs.end(), [](const Output &output) { return output.dealt; }))
+        return;
+    const Stage &stage = plan.stage;
+    const std::string columns = to_string(stage.columns), rows = stage.rows > 0 ? to_string(stage.rows) : "threads";
+    text.line("const long long end = min(count, from + threads); // of the block's rows");
+    text.open("for (long long at = from; at < end; at += " + rows + ")");
+    text.line("const int n = int(min(end - at, (long long)" + rows + "));");
+    if (stage.rows > 0) {
+        text.line("double *const stage = (double *)(shared + " + to_string(stage.place) + ");");
+        text.line("__syncthreads(); // the rows before are done with");
+        text.line("for (int w = t; w < n * " + columns + "; w += threads)");
+        text.line("    stage[w] = double(rows[(at + w / " + columns + ") * d + " + to_string(stage.first) + " + w % " +
+                  columns + "]);");
+        text.line("__syncthreads();");
+        text.line("const auto row = [&](int k) { return stage + k * " + columns + " - " + to_string(stage.first) +
+                  "; };");
+    } else {
+        text.line("const auto row = [&](int k) { return rows + (at + k) * d; };");
+    }
+    for (const Output &output : outputs)
+        if (output.dealt)
+            write_output(text, program, plan, output);
     text.close();
 }
 

@@ -9,7 +9,8 @@ namespace pgkm::generate {
 // be no number: the caller looks at the total.
 void write_element(Text &text, const Program &program, const Plan &plan, const Rows &rows, const Output &output);
 
-// Within the loop over blocks of rows: the threads add up their elements of the block's rows.
-void write_dealt(Text &text, const Program &program, const Plan &plan, const Output &output);
+// Within the loop over blocks of rows: the threads add up their elements of the block's rows, of all outputs that are
+// dealt out.
+void write_dealt(Text &text, const Program &program, const Plan &plan);
 
 } // namespace pgkm::generate

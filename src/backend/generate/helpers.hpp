@@ -52,10 +52,10 @@ __device__ __forceinline__ void fence()
         __threadfence();
 }
 
-// Shared memory adds 32 bits by itself, 64 in a loop.
-__device__ __forceinline__ void add_word(Word *to, Word x)
+// Shared memory adds 32 bits by itself, 64 in a loop. `alone`: no other thread changes the word.
+__device__ __forceinline__ void add_word(Word *to, Word x, bool alone = own)
 {
-    if (own) {
+    if (alone) {
         *to += x;
     } else if (in_block) {
         unsigned *const half = (unsigned *)to;
@@ -77,19 +77,19 @@ __device__ __forceinline__ void count_row(Word *to, bool for_all)
         add_word(to, __popc(active));
 }
 
-__device__ __forceinline__ void add(Word *to, double x)
+__device__ __forceinline__ void add(Word *to, double x, bool alone = own)
 {
-    if (own)
+    if (alone)
         *to = bits(value(*to) + x);
     else
         atomicAdd((double *)to, x);
 }
 
 // A scaled integer in two limbs, of 23 bits and the rest: sums of them cannot overflow.
-__device__ __forceinline__ void add_integer(Word *to, long long step, long long x)
+__device__ __forceinline__ void add_integer(Word *to, long long step, long long x, bool alone = own)
 {
-    add_word(to, x & 0x7fffff);
-    add_word(to + step, x >> 23);
+    add_word(to, x & 0x7fffff, alone);
+    add_word(to + step, x >> 23, alone);
 }
 __device__ __forceinline__ long long scaled(double x, double scale) { return (long long)rint(x * scale); }
 

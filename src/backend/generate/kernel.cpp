@@ -64,6 +64,10 @@ class Kernels {
              to_string(plan_.shared_words * 8) + " bytes of shared memory a block.");
         line("input, dealt out:   rows of " + to_string(rows_.d) + (rows_.float32 ? " floats" : " doubles") +
              "; in device memory, thread t takes rows t, t + all, ...");
+        if (plan_.stage.rows > 0)
+            line("input, staged:      columns " + to_string(plan_.stage.first) + " to " +
+                 to_string(plan_.stage.first + plan_.stage.columns - 1) + " of " + to_string(plan_.stage.rows) +
+                 " rows; as doubles in shared memory, for elements dealt out");
         for (const Input &input : plan_.inputs)
             line("input, for all:     " + input.name + ", parameters " + to_string(input.first) + " to " +
                  to_string(input.first + input.values() - 1) +
@@ -210,14 +214,14 @@ class Kernels {
         text_.open("for (long long from = (long long)blockIdx.x * threads; from < count; "
                    "from += (long long)gridDim.x * threads)");
         text_.line("const long long r = from + t;");
-        text_.line("if (turn++ % 16 == 0 && *stop != 0)");
+        const bool staged = plan_.stage.rows > 0 && !measures; // all threads of the block end or none
+        text_.line(std::string("if (turn++ % 16 == 0 && ") +
+                   (staged ? "__syncthreads_or(*stop != 0))" : "*stop != 0)"));
         text_.line("    break;");
         text_.line("if (r < count && !process(rows + r * d))");
         text_.line("    atomicMin(fault, Word(first + r));");
-        text_.line("const int n = int(min(count - from, (long long)threads)); // rows of the block");
-        for (const Output &output : plan_.words.outputs)
-            if (output.dealt && !measures)
-                write_dealt(text_, program_, plan_, output);
+        if (!measures)
+            write_dealt(text_, program_, plan_);
         text_.close();
     }
 

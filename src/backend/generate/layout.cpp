@@ -84,6 +84,29 @@ void deal_elements(const Program &program, Words &words)
     }
 }
 
+// The columns that the program reads, of as many rows as leave room for a second block where there is one.
+// Layout::global has none: each stage adds the totals to R, with atomics in device memory.
+void place_stage(Plan &plan, const Program &program, std::int64_t most_words)
+{
+    constexpr std::int64_t most_rows = 64, least_rows = 8;
+    std::int64_t first = INT64_MAX, end = 0;
+    for (std::int32_t e = 0; e < program.size(); ++e)
+        if (const PgkmExpression &x = program.at(e); x.operation == PGKM_COLUMN) {
+            first = std::min(first, x.first);
+            end = std::max(end, x.first + x.extent[0]);
+        }
+    for (const std::int64_t words : {most_words / 2, most_words}) {
+        std::int64_t rows = first < end ? most_rows : 0;
+        while (rows * (end - first) > words - plan.shared_words && rows > 0)
+            rows /= 2;
+        if (rows < least_rows)
+            continue;
+        plan.stage = {rows, first, end - first, plan.shared_words};
+        plan.shared_words += rows * (end - first);
+        return;
+    }
+}
+
 } // namespace
 
 Device device_of_capability(std::int32_t capability)
@@ -136,6 +159,9 @@ Plan make_plan(const Program &program, Layout forced, const Device &device)
     plan.shared_words = plan.layout == Layout::block ? plan.words.count : 0;
     plan.threads = plan.shared_words * 2 > most_words ? device.threads : std::min(256, device.threads);
     place_variables(plan, plan.layout == Layout::block ? most_words : most_words / 4);
+    if (plan.layout == Layout::block && std::any_of(plan.words.outputs.begin(), plan.words.outputs.end(),
+                                                    [](const Output &output) { return output.dealt; }))
+        place_stage(plan, program, most_words);
     return plan;
 }
 

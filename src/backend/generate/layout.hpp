@@ -23,6 +23,13 @@ struct Device {
     std::int32_t threads = 512; // that a block may have, with 128 registers each
 };
 
+// Rows that a block holds in shared memory as float64, for the elements that are dealt out to its threads.
+struct Stage {
+    std::int64_t rows = 0; // a power of two; 0: there is none
+    std::int64_t first = 0, columns = 0;
+    std::int64_t place = 0; // its first word
+};
+
 struct Plan {
     Layout layout;
     std::int32_t threads = 0;      // of a block
@@ -30,6 +37,7 @@ struct Plan {
     std::int64_t shared_words = 0; // of a block, all in all
     std::vector<Input> inputs = {};
     Words words = {}; // R
+    Stage stage = {};
 
     bool is_per_thread() const { return layout <= Layout::thread_write_first; }
     bool has_copies() const { return layout != Layout::global; } // one a block, which combine() adds up
