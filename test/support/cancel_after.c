@@ -1,6 +1,6 @@
 /*
- * cancel_after.c - for test/pgtap/late_cancels.sh: a cancel that comes after so much processor time of the session's
- * process, and how much more of it was used until it took effect. The machine's load does not show in either.
+ * cancel_after.c - for test/pgtap/deep/late_cancels.sh: a cancel that comes after so much processor time of the
+ * session's process, and how much more of it was used until it took effect. The machine's load does not show in either.
  */
 #include "postgres.h"
 
