@@ -77,7 +77,7 @@ UPDATE pg_attribute SET attrelid = aside FROM fill_types WHERE attrelid = relid 
 UPDATE pg_class AS c SET relnatts = t.relnatts - 1 FROM fill_types AS t WHERE c.oid = relid;
 INSERT INTO fill_older SELECT kmeans_fit('fill_rows', '{x,y}', 3, nulls => 'mean'), gmm_fit('fill_rows', '{x,y}', 2, nulls => 'mean'), pca_fit('fill_rows', '{x,y}', nulls => 'mean'), kmeans_options(init_model => kmeans_fit('fill_rows', '{x,y}', 3, nulls => 'mean'));
 INSERT INTO fill_older (m, g, p) SELECT kmeans(ARRAY[x, y], 3), gmm(ARRAY[x, y], 2), pca(ARRAY[x, y]) FROM fill_rows WHERE x > 0 AND y > 0;
-SELECT m IS NOT NULL AS whole, kmeans_predict(m, ARRAY[1, 2]) IS NOT NULL AS predicted, (SELECT count(*) FROM kmeans_centroids(m)) AS clusters, (SELECT count(*) FROM kmeans_profile(m)) AS features,
+SELECT m IS NOT NULL AS whole, kmeans_predict(m, ARRAY[1, 2]) IS NOT NULL AS predicted,
     gmm_predict(g, ARRAY[1, 2]) IS NOT NULL AS component, pca_transform(p, ARRAY[1, 2]) IS NOT NULL AS scores FROM fill_older;
 SELECT (kmeans_update(m, ARRAY[1, 2])).n - min((m).n) AS more FROM fill_older GROUP BY m;
 SELECT n_iter, (SELECT count(*) FROM kmeans_outliers('fill_rows', '{x,y}', m, 1, nulls => 'skip')) > 0 AS outliers FROM (SELECT m FROM fill_older LIMIT 1) AS o, kmeans_fit('fill_rows', '{x,y}', 3, nulls => 'mean', init_model => m);
@@ -86,7 +86,8 @@ SELECT pg_temp.outcome('SELECT kmeans_predict(m, ARRAY[NULL, 2]) FROM fill_older
 -- the same after an update of the extension
 UPDATE pg_attribute SET attrelid = relid FROM fill_types WHERE attrelid = aside;
 UPDATE pg_class AS c SET relnatts = t.relnatts FROM fill_types AS t WHERE c.oid = relid;
-SELECT (m).fills, (g).fills, (p).fills, kmeans_predict(m, ARRAY[1, 2]) IS NOT NULL AS predicted, gmm_predict(g, ARRAY[1, 2]) IS NOT NULL AS component, pca_transform(p, ARRAY[1, 2]) IS NOT NULL AS scores,
+SELECT (m).fills, (g).fills, (p).fills, (SELECT count(*) FROM kmeans_centroids(m)) AS clusters, (SELECT count(*) FROM kmeans_profile(m)) AS features,
+    kmeans_predict(m, ARRAY[1, 2]) IS NOT NULL AS predicted, gmm_predict(g, ARRAY[1, 2]) IS NOT NULL AS component, pca_transform(p, ARRAY[1, 2]) IS NOT NULL AS scores,
     (kmeans_fit('fill_rows', '{x,y}', 3, nulls => 'mean', init_model => (o).init_model)).n_iter FROM fill_older;
 UPDATE fill_older SET m = kmeans_fit('fill_rows', '{x,y}', 3, nulls => 'mean', init_model => m) WHERE (o).n_init = 1;
 SELECT (m).fills IS NOT NULL AS kept, pg_temp.outcome('SELECT kmeans_predict(m, ARRAY[NULL, 2]) IS NOT NULL FROM fill_older WHERE (o).n_init = 1') AS predicted FROM fill_older WHERE (o).n_init = 1;

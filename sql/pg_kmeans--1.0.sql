@@ -19,24 +19,24 @@ COMMENT ON TYPE kmeans_origin IS 'where a model comes from; does not count when 
 
 -- Two origins are always equal: so models are equal if their clusters are.
 CREATE FUNCTION pgkm_origin_equal(kmeans_origin, kmeans_origin) RETURNS boolean
-AS 'MODULE_PATHNAME', 'pgkm_origin_equal'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN true;
 COMMENT ON FUNCTION pgkm_origin_equal IS 'implementation of =, <= and >= operators: always true';
 CREATE FUNCTION pgkm_origin_differs(kmeans_origin, kmeans_origin) RETURNS boolean
-AS 'MODULE_PATHNAME', 'pgkm_origin_differs'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN false;
 COMMENT ON FUNCTION pgkm_origin_differs IS 'implementation of <>, < and > operators: always false';
 CREATE FUNCTION pgkm_origin_compare(kmeans_origin, kmeans_origin) RETURNS integer
-AS 'MODULE_PATHNAME', 'pgkm_origin_compare'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN 0;
 COMMENT ON FUNCTION pgkm_origin_compare IS 'used by B-trees: always 0';
 CREATE FUNCTION pgkm_origin_hash(kmeans_origin) RETURNS integer
-AS 'MODULE_PATHNAME', 'pgkm_origin_compare'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN 0;
 COMMENT ON FUNCTION pgkm_origin_hash IS 'used by hashing: always 0';
 CREATE FUNCTION pgkm_origin_hash_extended(kmeans_origin, bigint) RETURNS bigint
-AS 'MODULE_PATHNAME', 'pgkm_origin_hash_extended'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN $2;
 COMMENT ON FUNCTION pgkm_origin_hash_extended IS 'used by hashing: always the seed';
 CREATE OPERATOR = (LEFTARG = kmeans_origin, RIGHTARG = kmeans_origin, FUNCTION = pgkm_origin_equal,
     COMMUTATOR = =, NEGATOR = <>, HASHES, MERGES);
@@ -119,6 +119,11 @@ AS 'MODULE_PATHNAME', 'pgkm_kmeans_options'
 LANGUAGE C IMMUTABLE PARALLEL SAFE COST 10;
 COMMENT ON FUNCTION kmeans_options IS 'options for kmeans and kmeans_label, checked; NULL means the default';
 
+CREATE FUNCTION pgkm_checked(model kmeans_model) RETURNS kmeans_model
+AS 'MODULE_PATHNAME', 'pgkm_kmeans_checked'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100;
+COMMENT ON FUNCTION pgkm_checked(kmeans_model) IS 'the model, checked, with centroids in the units of the data';
+
 CREATE FUNCTION kmeans_centroids(
     model      kmeans_model,
     cluster_id OUT integer,
@@ -126,10 +131,15 @@ CREATE FUNCTION kmeans_centroids(
     size       OUT bigint,
     within_ss  OUT double precision
 ) RETURNS SETOF record
-AS 'MODULE_PATHNAME', 'pgkm_kmeans_centroids'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100 ROWS 10;
+LANGUAGE sql IMMUTABLE PARALLEL SAFE ROWS 10
+BEGIN ATOMIC
+    SELECT j - 1, ARRAY(SELECT pg_catalog.unnest(m.centroids[j:j])), m.size[j], m.within_ss[j]
+    FROM pgkm_checked(model) AS m, pg_catalog.generate_series(1, m.k) AS j;
+END;
 COMMENT ON FUNCTION kmeans_centroids IS 'the clusters of a model as a relation, centroids in the units of the data';
 
+-- A feature has the name of its column; of a column that holds an array, the column's with a number. Without means of
+-- the rows those of the centroids stand for them.
 CREATE FUNCTION kmeans_profile(
     model        kmeans_model,
     cluster_id   OUT integer,
@@ -138,8 +148,24 @@ CREATE FUNCTION kmeans_profile(
     overall_mean OUT double precision,
     deviations   OUT double precision
 ) RETURNS SETOF record
-AS 'MODULE_PATHNAME', 'pgkm_kmeans_profile'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100 ROWS 100;
+LANGUAGE sql IMMUTABLE PARALLEL SAFE ROWS 100
+BEGIN ATOMIC
+    SELECT j - 1, p.names[i], v, p.means[i], CASE WHEN p.deviations[i] > 0::float8 THEN (v - p.means[i]) / p.deviations[i] END
+    FROM (
+        SELECT m.k, m.centroids,
+            CASE pg_catalog.cardinality((m.origin).features)
+                WHEN m.d THEN ARRAY(SELECT pg_catalog.unnest((m.origin).features))
+                WHEN 1 THEN ARRAY(SELECT pg_catalog.format('%s[%s]', n, f) FROM pg_catalog.generate_series(1, m.d) AS f, pg_catalog.unnest((m.origin).features) AS n)
+                ELSE ARRAY(SELECT f::text FROM pg_catalog.generate_series(1, m.d) AS f)
+            END AS names,
+            CASE WHEN (m.origin).means IS NOT NULL THEN ARRAY(SELECT pg_catalog.unnest((m.origin).means))
+                ELSE ARRAY(SELECT coalesce((SELECT pg_catalog.sum(m.size[c]::float8 * m.centroids[c][f]) / nullif(pg_catalog.sum(m.size[c]::float8), 0::float8)
+                                            FROM pg_catalog.generate_series(1, m.k) AS c), 0) FROM pg_catalog.generate_series(1, m.d) AS f)
+            END AS means,
+            ARRAY(SELECT pg_catalog.unnest((m.origin).deviations)) AS deviations
+        FROM pgkm_checked(model) AS m OFFSET 0
+    ) AS p, pg_catalog.generate_series(1, p.k) AS j, pg_catalog.unnest(p.centroids[j:j]) WITH ORDINALITY AS u (v, i);
+END;
 COMMENT ON FUNCTION kmeans_profile IS 'each feature of each centroid beside the mean of all rows, in units of the data and standard deviations';
 
 -- aggregate
@@ -551,6 +577,11 @@ CREATE TYPE pca_model AS (
 );
 COMMENT ON TYPE pca_model IS 'result of a PCA; components are n_components x d, of (features - mean) / scale; no field is NULL';
 
+CREATE FUNCTION pgkm_checked(model pca_model) RETURNS pca_model
+AS 'MODULE_PATHNAME', 'pgkm_pca_checked'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100;
+COMMENT ON FUNCTION pgkm_checked(pca_model) IS 'the model, checked';
+
 CREATE FUNCTION pca_components(
     model                    pca_model,
     component_id             OUT integer,
@@ -559,8 +590,11 @@ CREATE FUNCTION pca_components(
     explained_variance_ratio OUT double precision,
     singular_value           OUT double precision
 ) RETURNS SETOF record
-AS 'MODULE_PATHNAME', 'pgkm_pca_components'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100 ROWS 10;
+LANGUAGE sql IMMUTABLE PARALLEL SAFE ROWS 10
+BEGIN ATOMIC
+    SELECT j - 1, ARRAY(SELECT pg_catalog.unnest(m.components[j:j])), m.explained_variance[j], m.explained_variance_ratio[j], m.singular_values[j]
+    FROM pgkm_checked(model) AS m, pg_catalog.generate_series(1, m.n_components) AS j;
+END;
 COMMENT ON FUNCTION pca_components IS 'the components of a model as a relation, the largest variance first';
 
 CREATE FUNCTION pgkm_pca_combine(pca_sums, pca_sums) RETURNS pca_sums
@@ -635,6 +669,11 @@ CREATE TYPE gmm_model AS (
 );
 COMMENT ON TYPE gmm_model IS 'a mixture of k Gaussian densities, in units of (value - center) / scale; no field is NULL';
 
+CREATE FUNCTION pgkm_checked(model gmm_model) RETURNS gmm_model
+AS 'MODULE_PATHNAME', 'pgkm_gmm_checked'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100;
+COMMENT ON FUNCTION pgkm_checked(gmm_model) IS 'the model, checked, with means and covariances in the units of the data';
+
 CREATE FUNCTION gmm_components(
     model        gmm_model,
     component_id OUT integer,
@@ -642,8 +681,17 @@ CREATE FUNCTION gmm_components(
     mean         OUT double precision[],
     covariance   OUT double precision[]
 ) RETURNS SETOF record
-AS 'MODULE_PATHNAME', 'pgkm_gmm_components'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100 ROWS 10;
+LANGUAGE sql IMMUTABLE PARALLEL SAFE ROWS 10
+BEGIN ATOMIC
+    SELECT j - 1, m.weights[j], ARRAY(SELECT pg_catalog.unnest(m.means[j:j])),
+        CASE m.covariance_type
+            WHEN 'full' THEN ARRAY(SELECT ARRAY(SELECT pg_catalog.unnest(m.covariances[j:j][a:a])) FROM pg_catalog.generate_series(1, m.d) AS a)
+            WHEN 'tied' THEN m.covariances
+            WHEN 'diag' THEN ARRAY(SELECT pg_catalog.unnest(m.covariances[j:j]))
+            ELSE ARRAY[m.covariances[j]]
+        END
+    FROM pgkm_checked(model) AS m, pg_catalog.generate_series(1, m.k) AS j;
+END;
 COMMENT ON FUNCTION gmm_components IS 'the components of a mixture as a relation, in the units of the data';
 
 CREATE FUNCTION pgkm_gmm_final(internal) RETURNS gmm_model

@@ -11,6 +11,8 @@
 extern "C" {
 #include "catalog/pg_type.h"
 #include "utils/memutils.h"
+
+PG_FUNCTION_INFO_V1(pgkm_gmm_checked);
 }
 
 static const PgkmField fields[] = {{"k", INT4OID},
@@ -153,4 +155,60 @@ void pgkm_gmm_model_read(Datum composite, MemoryContext context, PgkmGmmModel *m
         pgkm_raise(&error);
     mixture->factors = factors;
     mixture->log_determinants = determinants;
+}
+
+/* The means of all components, in the units of the data. */
+static Datum means_in_units(const PgkmGmmModel *model)
+{
+    const Size count = (Size)model->mixture.k * model->d;
+    double *const means = (double *)MemoryContextAllocHuge(CurrentMemoryContext, count * sizeof(double));
+
+    for (Size i = 0; i < count; ++i)
+        means[i] = model->mixture.means[i] * model->scale[i % model->d] + model->center[i % model->d];
+    return pgkm_array(means, {model->mixture.k, model->d});
+}
+
+/* Their covariances of a type that is not spherical: d of them or one, of d x d or d values. */
+static Datum covariances_in_units(const PgkmGmmModel *model, PgkmCovariance type)
+{
+    const bool is_matrix = type != PGKM_COVARIANCE_DIAG;
+    const PgkmShape shape = covariances_shape(type, model->mixture.k, model->d);
+    const Size count = pgkm_shape_count(shape);
+    double *const values = (double *)MemoryContextAllocHuge(CurrentMemoryContext, count * sizeof(double));
+
+    for (Size i = 0; i < count; ++i) {
+        const Size b = i % model->d;
+        const Size a = is_matrix ? i / model->d % model->d : b;
+        const bool is_spherical = model->mixture.covariance_type == PGKM_COVARIANCE_SPHERICAL;
+
+        values[i] = model->covariances[is_spherical ? i / model->d : i] * model->scale[a] * model->scale[b];
+    }
+    return pgkm_array(values, shape);
+}
+
+/* pgkm_checked(model gmm_model) -> the same, checked, with its means and covariances in the units of the data. There a
+ * spherical one is diagonal. All arrays that it sets begin at 1. */
+Datum pgkm_gmm_checked(PG_FUNCTION_ARGS)
+{
+    const Datum composite = PointerGetDatum(PG_GETARG_HEAPTUPLEHEADER(0));
+    PgkmModelFields fields;
+    PgkmGmmModel model;
+
+    pgkm_model_open(composite, &model_type, CurrentMemoryContext, &fields);
+    pgkm_gmm_fields_read(composite, CurrentMemoryContext, &model);
+
+    const int32 k = model.mixture.k;
+    PgkmCovariance type = model.mixture.covariance_type;
+
+    pgkm_model_set(&fields, "weights", pgkm_array(model.weights, {k}));
+    if (model.scale == NULL) {
+        pgkm_model_set(&fields, "means", pgkm_array(model.mixture.means, {k, model.d}));
+        pgkm_model_set(&fields, "covariances", pgkm_array(model.covariances, covariances_shape(type, k, model.d)));
+    } else {
+        type = type == PGKM_COVARIANCE_SPHERICAL ? PGKM_COVARIANCE_DIAG : type;
+        pgkm_model_set(&fields, "covariance_type", CStringGetTextDatum(pgkm_word_of(&pgkm_covariances, type)));
+        pgkm_model_set(&fields, "means", means_in_units(&model));
+        pgkm_model_set(&fields, "covariances", covariances_in_units(&model, type));
+    }
+    PG_RETURN_DATUM(pgkm_model_form(&fields, composite));
 }

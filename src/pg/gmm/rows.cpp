@@ -1,5 +1,5 @@
 /*
- * rows.cpp - a gmm_model at work: its components as a relation, rows under it.
+ * rows.cpp - rows under a gmm_model.
  */
 #include <cmath>
 
@@ -9,76 +9,9 @@
 extern "C" {
 #include "utils/float.h"
 
-PG_FUNCTION_INFO_V1(pgkm_gmm_components);
 PG_FUNCTION_INFO_V1(pgkm_gmm_predict);
 PG_FUNCTION_INFO_V1(pgkm_gmm_posterior);
 PG_FUNCTION_INFO_V1(pgkm_gmm_score);
-}
-
-/* A component's mean, in the units of the data. */
-static Datum component_mean(const PgkmGmmModel *model, int32 j)
-{
-    double *const mean = (double *)palloc(model->d * sizeof(double));
-
-    for (int32 f = 0; f < model->d; ++f) {
-        const double value = model->mixture.means[(Size)j * model->d + f];
-
-        mean[f] = model->scale == NULL ? value : value * model->scale[f] + model->center[f];
-    }
-
-    const Datum array = pgkm_array(mean, {model->d});
-
-    pfree(mean);
-    return array;
-}
-
-/* Its covariance likewise: a matrix, d variances, or one where that is all features'. */
-static Datum component_covariance(const PgkmGmmModel *model, int32 j)
-{
-    const PgkmCovariance type = model->mixture.covariance_type;
-    const int32 d = model->d;
-    const bool is_matrix = type == PGKM_COVARIANCE_FULL || type == PGKM_COVARIANCE_TIED;
-    /* Its own part, or the one that all share. */
-    const double *const own =
-        model->covariances + (type == PGKM_COVARIANCE_TIED ? 0 : j * pgkm_covariance_size(type, 1, d));
-
-    if (model->scale == NULL)
-        return is_matrix ? pgkm_array(own, {d, d}) : pgkm_array(own, {type == PGKM_COVARIANCE_DIAG ? d : 1});
-
-    const int32 rows = is_matrix ? d : 1;
-    double *const values = (double *)MemoryContextAllocHuge(CurrentMemoryContext, (Size)rows * d * sizeof(double));
-
-    for (int32 a = 0; a < rows; ++a)
-        for (int32 b = 0; b < d; ++b) {
-            const double value = type == PGKM_COVARIANCE_SPHERICAL ? own[0] : own[(Size)a * d + b];
-
-            values[(Size)a * d + b] = value * model->scale[is_matrix ? a : b] * model->scale[b];
-        }
-
-    const Datum array = is_matrix ? pgkm_array(values, {d, d}) : pgkm_array(values, {d});
-
-    pfree(values);
-    return array;
-}
-
-/* gmm_components(model gmm_model)
- *     -> setof (component_id integer, weight double precision, mean double precision[], covariance double precision[])
- */
-Datum pgkm_gmm_components(PG_FUNCTION_ARGS)
-{
-    ReturnSetInfo *const result = pgkm_result_begin(fcinfo);
-    PgkmGmmModel model;
-
-    pgkm_gmm_fields_read(PG_GETARG_DATUM(0), CurrentMemoryContext, &model);
-    for (int32 j = 0; j < model.mixture.k; ++j) {
-        const Datum mean = component_mean(&model, j);
-        const Datum covariance = component_covariance(&model, j);
-
-        pgkm_result_put(result, {j, model.weights[j], mean, covariance});
-        pfree(DatumGetPointer(mean));
-        pfree(DatumGetPointer(covariance));
-    }
-    return (Datum)0;
 }
 
 /* What a model says of a row: the k responsibilities are palloc'd; NULL for a NULL row. */

@@ -1,5 +1,5 @@
 /*
- * model.cpp - kmeans_model: built from a fit's result, unpacked, its clusters as rows.
+ * model.cpp - kmeans_model: built from a fit's result, unpacked, changed.
  */
 #include "pg/kmeans/model.h"
 
@@ -9,20 +9,16 @@
 #include "pg/values/composite_read.h"
 
 extern "C" {
-#include "access/htup_details.h"
 #include "catalog/pg_type.h"
 #include "common/int.h"
+#include "miscadmin.h"
 #include "utils/array.h"
 #include "utils/float.h"
 #include "utils/jsonb.h"
 #include "utils/memutils.h"
 #include "utils/typcache.h"
 
-PG_FUNCTION_INFO_V1(pgkm_kmeans_centroids);
-PG_FUNCTION_INFO_V1(pgkm_origin_equal);
-PG_FUNCTION_INFO_V1(pgkm_origin_differs);
-PG_FUNCTION_INFO_V1(pgkm_origin_compare);
-PG_FUNCTION_INFO_V1(pgkm_origin_hash_extended);
+PG_FUNCTION_INFO_V1(pgkm_kmeans_checked);
 }
 
 static const PgkmField fields[] = {{"k", INT4OID},
@@ -187,33 +183,19 @@ static Datum names_of(const PgkmModelFields *from, const NullableDatum *origin)
     return PointerGetDatum(names);
 }
 
-/* d finite numbers; NULL for SQL's NULL. */
-static const double *origin_numbers(const PgkmModelFields *from, const NullableDatum *field, int32 d)
-{
-    const double *const values = field->isnull ? NULL : pgkm_array_numbers(field->value, {d});
-
-    if (!field->isnull && values == NULL)
-        raise_origin(from);
-    return values;
-}
-
-void pgkm_model_rows_read(Datum composite, const PgkmModel *model, PgkmModelRows *rows)
+/* 22023 where the origin does not fit the model; a user may have made it by hand. */
+static void check_origin(Datum composite, int32 d)
 {
     PgkmModelFields from;
     NullableDatum values[PGKM_MOST_FIELDS];
 
-    memset(rows, 0, sizeof *rows);
     pgkm_model_open(composite, &model_type, CurrentMemoryContext, &from);
     if (!read_origin(&from, values))
         return;
-    rows->means = origin_numbers(&from, &values[ORIGIN_MEANS], model->d);
-    rows->deviations = origin_numbers(&from, &values[ORIGIN_DEVIATIONS], model->d);
-
-    const Datum names = names_of(&from, values);
-
-    if (names != (Datum)0)
-        deconstruct_array(DatumGetArrayTypeP(names), TEXTOID, -1, false, TYPALIGN_INT, &rows->names, NULL,
-                          &rows->count);
+    for (const int field : {ORIGIN_MEANS, ORIGIN_DEVIATIONS})
+        if (!values[field].isnull && pgkm_array_numbers(values[field].value, {d}) == NULL)
+            raise_origin(&from);
+    (void)names_of(&from, values);
 }
 
 Datum pgkm_model_features(Datum composite)
@@ -227,16 +209,8 @@ Datum pgkm_model_features(Datum composite)
 
 /* --- changed --- */
 
-static void set_field(PgkmModelFields *of, const char *name, Datum value)
-{
-    *(NullableDatum *)pgkm_model_field(of, name) = {value, false};
-}
-
 Datum pgkm_model_with(Datum composite, const PgkmModel *model, int64 rows)
 {
-    const HeapTupleHeader header = DatumGetHeapTupleHeader(composite);
-    Datum values[PGKM_MOST_FIELDS];
-    bool nulls[PGKM_MOST_FIELDS];
     PgkmModelFields from;
     double inertia = 0;
     int64 all;
@@ -247,27 +221,17 @@ Datum pgkm_model_with(Datum composite, const PgkmModel *model, int64 rows)
 
     for (int32 j = 0; j < model->k; ++j)
         inertia += model->within_ss[j];
-    set_field(&from, "centroids", pgkm_array(model->centroids, {model->k, model->d}));
-    set_field(&from, "size", pgkm_array(model->sizes, {model->k}));
-    set_field(&from, "within_ss", pgkm_array(model->within_ss, {model->k}));
-    set_field(&from, "inertia", Float8GetDatum(inertia));
+    pgkm_model_set(&from, "centroids", pgkm_array(model->centroids, {model->k, model->d}));
+    pgkm_model_set(&from, "size", pgkm_array(model->sizes, {model->k}));
+    pgkm_model_set(&from, "within_ss", pgkm_array(model->within_ss, {model->k}));
+    pgkm_model_set(&from, "inertia", Float8GetDatum(inertia));
     if (pg_add_s64_overflow(n->isnull ? 0 : DatumGetInt64(n->value), rows, &all))
         ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE), errmsg("bigint out of range")));
-    set_field(&from, "n", Int64GetDatum(all));
-    for (int i = 0; i < model_type.count; ++i) {
-        values[i] = from.values[i].value;
-        nulls[i] = from.values[i].isnull;
-    }
-
-    const TupleDesc tupdesc =
-        lookup_rowtype_tupdesc(HeapTupleHeaderGetTypeId(header), HeapTupleHeaderGetTypMod(header));
-    const Datum result = HeapTupleGetDatum(heap_form_tuple(tupdesc, values, nulls));
-
-    ReleaseTupleDesc(tupdesc);
-    return result;
+    pgkm_model_set(&from, "n", Int64GetDatum(all));
+    return pgkm_model_form(&from, composite);
 }
 
-/* --- as rows --- */
+/* --- in the units of the data --- */
 
 void pgkm_model_centroid(const PgkmModel *model, int32 j, double *centroid)
 {
@@ -280,55 +244,23 @@ void pgkm_model_centroid(const PgkmModel *model, int32 j, double *centroid)
     }
 }
 
-static void put_centroids(ReturnSetInfo *result, const PgkmModel *model)
+/* pgkm_checked(model kmeans_model) -> the same, checked, with its centroids in the units of the data; all arrays that
+ * it sets begin at 1 */
+Datum pgkm_kmeans_checked(PG_FUNCTION_ARGS)
 {
-    double *const values = (double *)palloc(model->d * sizeof(double));
-
-    for (int32 j = 0; j < model->k; ++j) {
-        pgkm_model_centroid(model, j, values);
-
-        const Datum centroid = pgkm_array(values, {model->d});
-
-        pgkm_result_put(result, {j, centroid, model->sizes[j], model->within_ss[j]});
-        pfree(DatumGetPointer(centroid));
-    }
-    pfree(values);
-}
-
-/* kmeans_centroids(model kmeans_model)
- *     -> setof (cluster_id integer, centroid double precision[], size bigint, within_ss double precision) */
-Datum pgkm_kmeans_centroids(PG_FUNCTION_ARGS)
-{
-    ReturnSetInfo *const result = pgkm_result_begin(fcinfo);
+    const Datum composite = PointerGetDatum(PG_GETARG_HEAPTUPLEHEADER(0));
     PgkmModel model;
 
-    pgkm_model_read(PG_GETARG_DATUM(0), CurrentMemoryContext, &model);
-    put_centroids(result, &model);
-    return (Datum)0;
-}
+    pgkm_model_read(composite, CurrentMemoryContext, &model);
+    check_origin(composite, model.d);
 
-/* --- origins do not count in comparisons --- */
+    double *const centroids =
+        (double *)MemoryContextAllocHuge(CurrentMemoryContext, (Size)model.k * model.d * sizeof(double));
 
-Datum pgkm_origin_equal(PG_FUNCTION_ARGS)
-{
-    (void)fcinfo;
-    PG_RETURN_BOOL(true);
-}
-
-Datum pgkm_origin_differs(PG_FUNCTION_ARGS)
-{
-    (void)fcinfo;
-    PG_RETURN_BOOL(false);
-}
-
-/* Also their hash. */
-Datum pgkm_origin_compare(PG_FUNCTION_ARGS)
-{
-    (void)fcinfo;
-    PG_RETURN_INT32(0);
-}
-
-Datum pgkm_origin_hash_extended(PG_FUNCTION_ARGS)
-{
-    PG_RETURN_INT64(PG_GETARG_INT64(1));
+    for (int32 j = 0; j < model.k; ++j) {
+        CHECK_FOR_INTERRUPTS();
+        pgkm_model_centroid(&model, j, centroids + (Size)j * model.d);
+    }
+    model.centroids = centroids;
+    PG_RETURN_DATUM(pgkm_model_with(composite, &model, 0));
 }

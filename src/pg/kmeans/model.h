@@ -43,17 +43,6 @@ void pgkm_model_check_size(int64 k, int64 n, int32 d);
 Datum pgkm_model_build(const PgkmResult *result, const PgkmOptions *options, const PgkmOrigin *origin,
                        const double *fills, TupleDesc tupdesc);
 
-/* What kmeans_profile needs of a model's origin; a user may have made it by hand. */
-struct PgkmModelRows {
-    Datum *names; /* text, `count` of them */
-    int count;
-    const double *means; /* d, or NULL: not known */
-    const double *deviations;
-};
-
-/* Reads it. 22023 where it does not fit the model. */
-void pgkm_model_rows_read(Datum composite, const PgkmModel *model, PgkmModelRows *rows);
-
 /* The names of the columns that it is a model of, as text[]; 0 where its origin has none, as of an aggregate. 22023
  * where the origin has no list of names. */
 Datum pgkm_model_features(Datum composite);

@@ -11,6 +11,8 @@
 
 extern "C" {
 #include "catalog/pg_type.h"
+
+PG_FUNCTION_INFO_V1(pgkm_pca_checked);
 }
 
 static const PgkmField fields[] = {{"n_components", INT4OID},
@@ -86,4 +88,23 @@ void pgkm_pca_model_read(Datum composite, MemoryContext context, PgkmPcaModel *m
     model->singular_values = pgkm_model_numbers(&from, "singular_values", "hold n_components finite values", {count});
     model->deviation = read_deviation(&from, model);
     model->fills = pgkm_model_fills(&from, model->d);
+}
+
+/* pgkm_checked(model pca_model) -> the same, checked; all arrays that it sets begin at 1 */
+Datum pgkm_pca_checked(PG_FUNCTION_ARGS)
+{
+    const Datum composite = PointerGetDatum(PG_GETARG_HEAPTUPLEHEADER(0));
+    PgkmModelFields fields;
+    PgkmPcaModel model;
+
+    pgkm_model_open(composite, &model_type, CurrentMemoryContext, &fields);
+    pgkm_pca_model_read(composite, CurrentMemoryContext, &model);
+
+    const int32 count = model.n_components;
+
+    pgkm_model_set(&fields, "components", pgkm_array(model.components, {count, model.d}));
+    pgkm_model_set(&fields, "explained_variance", pgkm_array(model.explained_variance, {count}));
+    pgkm_model_set(&fields, "explained_variance_ratio", pgkm_array(model.explained_variance_ratio, {count}));
+    pgkm_model_set(&fields, "singular_values", pgkm_array(model.singular_values, {count}));
+    PG_RETURN_DATUM(pgkm_model_form(&fields, composite));
 }

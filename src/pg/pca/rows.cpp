@@ -1,5 +1,5 @@
 /*
- * rows.cpp - a pca_model at work: its components as a relation, rows transformed and back.
+ * rows.cpp - rows transformed by a pca_model and back.
  */
 #include <cmath>
 
@@ -9,29 +9,8 @@
 extern "C" {
 #include "utils/float.h"
 
-PG_FUNCTION_INFO_V1(pgkm_pca_components);
 PG_FUNCTION_INFO_V1(pgkm_pca_transform);
 PG_FUNCTION_INFO_V1(pgkm_pca_inverse_transform);
-}
-
-/*
- * pca_components(model pca_model) -> setof (component_id integer, component double precision[],
- *     explained_variance, explained_variance_ratio, singular_value double precision)
- */
-Datum pgkm_pca_components(PG_FUNCTION_ARGS)
-{
-    ReturnSetInfo *const result = pgkm_result_begin(fcinfo);
-    PgkmPcaModel model;
-
-    pgkm_pca_model_read(PG_GETARG_DATUM(0), CurrentMemoryContext, &model);
-    for (int32 j = 0; j < model.n_components; ++j) {
-        const Datum component = pgkm_array(model.components + (Size)j * model.d, {model.d});
-
-        pgkm_result_put(result, {j, component, model.explained_variance[j], model.explained_variance_ratio[j],
-                                 model.singular_values[j]});
-        pfree(DatumGetPointer(component));
-    }
-    return (Datum)0;
 }
 
 static const PgkmPcaModel *model_argument(FunctionCallInfo fcinfo)

@@ -7,9 +7,11 @@
 #include <cmath>
 
 extern "C" {
+#include "access/htup_details.h"
 #include "nodes/primnodes.h"
 #include "utils/array.h"
 #include "utils/memutils.h"
+#include "utils/typcache.h"
 }
 
 void pgkm_model_open(Datum composite, const PgkmCompositeType *type, MemoryContext context, PgkmModelFields *fields)
@@ -26,6 +28,30 @@ const NullableDatum *pgkm_model_field(const PgkmModelFields *fields, const char 
     while (strcmp(fields->type->fields[i].name, name) != 0)
         ++i;
     return &fields->values[i];
+}
+
+void pgkm_model_set(PgkmModelFields *fields, const char *name, Datum value)
+{
+    *(NullableDatum *)pgkm_model_field(fields, name) = {value, false};
+}
+
+Datum pgkm_model_form(const PgkmModelFields *fields, Datum composite)
+{
+    const HeapTupleHeader header = DatumGetHeapTupleHeader(composite);
+    const TupleDesc tupdesc =
+        lookup_rowtype_tupdesc(HeapTupleHeaderGetTypeId(header), HeapTupleHeaderGetTypMod(header));
+    Datum values[PGKM_MOST_FIELDS];
+    bool nulls[PGKM_MOST_FIELDS];
+
+    for (int i = 0; i < fields->type->count; ++i) {
+        values[i] = fields->values[i].value;
+        nulls[i] = fields->values[i].isnull;
+    }
+
+    const Datum result = HeapTupleGetDatum(heap_form_tuple(tupdesc, values, nulls));
+
+    ReleaseTupleDesc(tupdesc);
+    return result;
 }
 
 [[noreturn]] static void raise_fields(const PgkmModelFields *fields, const char *problem)

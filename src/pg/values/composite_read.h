@@ -21,6 +21,10 @@ void pgkm_model_open(Datum composite, const PgkmCompositeType *type, MemoryConte
 /* A field of the type by its name. */
 const NullableDatum *pgkm_model_field(const PgkmModelFields *fields, const char *name);
 
+/* Gives a field another value, and makes a composite of the fields, of the row type of the one that was taken apart. */
+void pgkm_model_set(PgkmModelFields *fields, const char *name, Datum value);
+Datum pgkm_model_form(const PgkmModelFields *fields, Datum composite);
+
 /* Functions below raise 22023, invalid value of the type, with a detail: what the field must be. */
 
 [[noreturn]] void pgkm_raise_field(const PgkmModelFields *fields, const char *name, const char *must);

@@ -41,7 +41,7 @@ CREATE TABLE up_rows AS SELECT i AS id, sin(i)::float8 AS x, cos(i * 7)::float8 
 CREATE TABLE up_kmeans AS SELECT kmeans_fit('up_rows', '{x,y}', 5) AS m UNION ALL SELECT kmeans(ARRAY[x, y], 3) FROM up_rows;
 CREATE TABLE up_gmm AS SELECT gmm_fit('up_rows', '{x,y}', 3) AS m;
 CREATE TABLE up_pca AS SELECT pca_fit('up_rows', '{x,y}') AS m;
-CREATE VIEW up_centroids AS SELECT c.* FROM up_kmeans, kmeans_centroids(m) AS c;
+CREATE VIEW up_distances AS SELECT kmeans_transform(m, ARRAY[0.5, 0.5]) AS d FROM up_kmeans;
 CREATE VIEW up_fit AS SELECT (kmeans_fit('up_rows', '{x,y}', 4)).inertia;
 SQL
 result $? 'models are made and stored, and views'
@@ -50,7 +50,7 @@ answers() { # [PSQL-ARGUMENT]...: what the stored models and the views say
     query "$@" -c "SELECT md5(string_agg(kmeans_predict(m, ARRAY[x, y])::text, ',' ORDER BY id, (m).k)) FROM up_kmeans, up_rows" \
         -c "SELECT md5(string_agg(gmm_predict(m, ARRAY[x, y])::text, ',' ORDER BY id)) FROM up_gmm, up_rows" \
         -c "SELECT md5(string_agg(pca_transform(m, ARRAY[x, y])::text, ',' ORDER BY id)) FROM up_pca, up_rows" \
-        -c "SELECT md5(string_agg(c::text, ',' ORDER BY c::text)) FROM up_centroids AS c" -c "SELECT * FROM up_fit" \
+        -c "SELECT md5(string_agg(d::text, ',' ORDER BY d::text)) FROM up_distances" -c "SELECT * FROM up_fit" \
         -c "SELECT (kmeans_update(m, ARRAY[0.5, 0.5])).n FROM up_kmeans GROUP BY m" 2>&1
 }
 wanted=$(answers)
