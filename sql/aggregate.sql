@@ -106,8 +106,8 @@ SELECT kmeans(f, 3, kmeans_options(init_centroids => '{{0,0,0},{5,5,1},{9,6,2}}'
        kmeans(f::float8[], 3, kmeans_options(init_centroids => '{{0,0,0},{5,5,1},{9,6,2}}')) AS doubled
 FROM many;
 SET max_parallel_workers_per_gather = 2;
-SET parallel_setup_cost = 0;
-SET parallel_tuple_cost = 0;
+SET parallel_setup_cost = 0; SET cpu_operator_cost = 0.00001;
+SET parallel_tuple_cost = 0.01;
 SET min_parallel_table_scan_size = 0;
 SELECT pg_temp.plan_has('SELECT kmeans(f, 3) FROM many', 'Partial Aggregate') AS partial;
 SELECT serial.plain = p.plain AS plain, serial.weighted = p.weighted AS weighted, serial.doubled = p.doubled AS doubled
@@ -122,7 +122,7 @@ FROM (SELECT id % 3 AS g, kmeans(f, 1) AS m FROM many GROUP BY id % 3) AS s ORDE
 SELECT (kmeans(f, 1)).n FROM many WHERE id < 10;
 SELECT kmeans(f, 1) IS NULL AS nothing FROM many WHERE id < 0;
 RESET max_parallel_workers_per_gather;
-RESET parallel_setup_cost;
+RESET parallel_setup_cost; RESET cpu_operator_cost;
 RESET parallel_tuple_cost;
 RESET min_parallel_table_scan_size;
 DROP TABLE many;

@@ -103,8 +103,8 @@ ANALYZE batch_many;
 CREATE TABLE batch_serial AS
 SELECT g, kmeans(f, 2, kmeans_options(init_centroids => '{{0,0,0},{6,6,6}}')) AS m FROM batch_many GROUP BY g;
 SET max_parallel_workers_per_gather = 2;
-SET parallel_setup_cost = 0;
-SET parallel_tuple_cost = 0;
+SET parallel_setup_cost = 0; SET cpu_operator_cost = 0.00001;
+SET parallel_tuple_cost = 0.01;
 SET min_parallel_table_scan_size = 0;
 SELECT batch_plan('SELECT g, kmeans(f, 2, kmeans_options(init_centroids => ''{{0,0,0},{6,6,6}}'')) FROM batch_many GROUP BY g');
 SELECT count(*), count(*) FILTER (WHERE m = (SELECT b.m FROM batch_serial AS b WHERE b.g = s.g)) AS same

@@ -21,8 +21,8 @@ SELECT count(*), every(kmeans_predict(after, '{1,1}'::real[]) IS NOT NULL AND (a
     FROM go_on JOIN (SELECT g, kmeans(ARRAY[x, y], 4, kmeans_options(tol => 0, standardize => true)) AS m FROM go_on GROUP BY g) AS before USING (g) GROUP BY g) AS s;
 -- the options of a parallel aggregate travel with its states
 SET max_parallel_workers_per_gather = 2;
-SET parallel_setup_cost = 0;
-SET parallel_tuple_cost = 0;
+SET parallel_setup_cost = 0; SET cpu_operator_cost = 0.00001;
+SET parallel_tuple_cost = 0.01;
 SET min_parallel_table_scan_size = 0;
 SELECT every(p.m = s.m) FROM
     (SELECT units, distance, (SELECT kmeans(ARRAY[x, y], 9, kmeans_options(init_model => begun)) FROM go_on) AS m FROM go_on_models) AS p

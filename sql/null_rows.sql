@@ -44,6 +44,6 @@ SELECT query, pg_temp.outcome(query, true) FROM (VALUES
     ('SELECT max(l) FROM (SELECT gmm_label(ARRAY[i, nullif(i, 7)], 2) OVER (PARTITION BY i % 2) AS l FROM generate_series(1, 9) AS i) AS s')) AS q (query);
 -- a process of a parallel plan knows its own rows only
 CREATE TABLE null_part WITH (parallel_workers = 2) AS SELECT ARRAY[i, nullif(i, 3000)] AS f FROM generate_series(1, 3000) AS i;
-SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;
+SET parallel_setup_cost = 0; SET cpu_operator_cost = 0.00001; SET parallel_tuple_cost = 0.01; SET min_parallel_table_scan_size = 0;
 SELECT regexp_replace(pg_temp.outcome('SELECT kmeans(f, 2) FROM null_part', true), 'row \d+', 'row N');
 DROP TABLE null_part, null_rows;

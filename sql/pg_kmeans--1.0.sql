@@ -177,12 +177,14 @@ COMMENT ON FUNCTION pgkm_plan_support IS 'planner support function';
 
 CREATE FUNCTION pgkm_final(internal) RETURNS kmeans_model
 AS 'MODULE_PATHNAME', 'pgkm_aggregate_final'
-LANGUAGE C IMMUTABLE PARALLEL SAFE COST 10000 SUPPORT pgkm_plan_support;
+LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100 SUPPORT pgkm_plan_support;
 COMMENT ON FUNCTION pgkm_final IS 'final function of the aggregate kmeans: clusters the rows';
 
+-- In a parallel plan all rows of a group go from process to process, and the groups are fitted one by one. To the planner
+-- a state is one value, whatever the rows in it. This cost makes such a plan worth while for groups of 10,000 rows or so.
 CREATE FUNCTION pgkm_combine(internal, internal) RETURNS internal
 AS 'MODULE_PATHNAME', 'pgkm_aggregate_combine'
-LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100;
+LANGUAGE C IMMUTABLE PARALLEL SAFE COST 20000;
 COMMENT ON FUNCTION pgkm_combine IS 'combine function of the aggregate kmeans: appends rows to rows';
 
 CREATE FUNCTION pgkm_serialize(internal) RETURNS bytea
@@ -696,7 +698,7 @@ COMMENT ON FUNCTION gmm_components IS 'the components of a mixture as a relation
 
 CREATE FUNCTION pgkm_gmm_final(internal) RETURNS gmm_model
 AS 'MODULE_PATHNAME', 'pgkm_gmm_final'
-LANGUAGE C IMMUTABLE PARALLEL SAFE COST 10000 SUPPORT pgkm_plan_support;
+LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100 SUPPORT pgkm_plan_support;
 COMMENT ON FUNCTION pgkm_gmm_final IS 'final function of the aggregate gmm: fits the mixture';
 
 CREATE FUNCTION gmm_fit(

@@ -56,8 +56,8 @@ SELECT units, (m).n, (copies).n AS copies, near((m).mean || (m).scale, (copies).
 SELECT units, near((f).components, (m).components) AND near((f).explained_variance, (m).explained_variance) AS table
 FROM weight_axes, LATERAL (SELECT pca_fit('weight_rows', '{f}', standardize => units, weight => 'w') AS f) AS s ORDER BY units;
 SET max_parallel_workers_per_gather = 2;
-SET parallel_setup_cost = 0;
-SET parallel_tuple_cost = 0;
+SET parallel_setup_cost = 0; SET cpu_operator_cost = 0.00001;
+SET parallel_tuple_cost = 0.01;
 SET min_parallel_table_scan_size = 0;
 SELECT near((pca(f, NULL, w)).explained_variance, (SELECT (m).explained_variance FROM weight_axes WHERE NOT units)) AS parallel FROM weight_rows;
 RESET max_parallel_workers_per_gather;

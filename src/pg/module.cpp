@@ -25,7 +25,6 @@ void _PG_init(void)
     pgkm_settings_define();
     fit_path_install();
     labels_path_install();
-    groups_path_install();
     pinned_slices_install();
     pgkm_seal_install();
     if (process_shared_preload_libraries_in_progress && pgkm_service_enabled)

@@ -24,7 +24,7 @@ CREATE VIEW viewed AS SELECT * FROM ordered ORDER BY f, id DESC;
 ANALYZE;
 SQL
 serial="SET max_parallel_workers_per_gather = 0"
-parallel="SET max_parallel_workers_per_gather = 3; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0"
+parallel="SET max_parallel_workers_per_gather = 3; SET parallel_setup_cost = 0; SET cpu_operator_cost = 0.00001; SET parallel_tuple_cost = 0.01"
 model() { query -c "$1" -c "$2" | md5sum || echo "no answer, $((++failures)) $2"; }
 # same NAME WANTED SETTINGS STATEMENT
 same() { is "$(model "$3" "$4")" "$2" "$1"; }

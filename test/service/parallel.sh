@@ -26,7 +26,7 @@ say cuda "${statements[2]}" >/dev/null # the service runs from now on
 for statement in "${statements[@]}"; do
     right=$(query -c "SET pg_kmeans.backend = cpu; SET max_parallel_workers_per_gather = 0" -c "$statement")
     for workers in 0 1 3; do
-        is "$(say cuda "$statement" "SET max_parallel_workers_per_gather = $workers" "SET parallel_setup_cost = 0" "SET parallel_tuple_cost = 0")" \
+        is "$(say cuda "$statement" "SET max_parallel_workers_per_gather = $workers" "SET parallel_setup_cost = 0" "SET cpu_operator_cost = 0.00001" "SET parallel_tuple_cost = 0.01")" \
             "$right" "$workers workers: ${statement:0:40}"
     done
 done

@@ -60,7 +60,7 @@ names_at_rest() {
     done
     names
 }
-parallel=("SET max_parallel_workers_per_gather = 2" "SET parallel_setup_cost = 0" "SET parallel_tuple_cost = 0" "SET min_parallel_table_scan_size = 0")
+parallel=("SET max_parallel_workers_per_gather = 2" "SET parallel_setup_cost = 0" "SET cpu_operator_cost = 0.00001" "SET parallel_tuple_cost = 0.01" "SET min_parallel_table_scan_size = 0")
 
 # Workers look for room, and leave their rows to the tuple queue if there is none; two at once may both
 # see the room that one has. The server itself needs some for a parallel plan.

@@ -6,7 +6,6 @@
  * - Fits in subqueries. A nested loop may read a subquery again for each row of another table. So a custom
  *   scan keeps its rows, and the fit runs once. The server's Material is not enough: it keeps no rows where
  *   it expects to be read once, in a correlated subquery or beside a relation that is looked up by an index.
- * - Groups of kmeans and gmm, whose costs the server estimates wrongly.
  */
 #ifndef PGKM_PG_PLAN_PLAN_H
 #define PGKM_PG_PLAN_PLAN_H
@@ -22,7 +21,6 @@ extern "C" {
  * fit_path_keep needs. */
 void fit_path_install(void);
 void labels_path_install(void);
-void groups_path_install(void);
 
 /* Puts a scan that keeps its rows on top of the plan of a subquery that fits. */
 void fit_path_keep(RelOptInfo *rel, const RangeTblEntry *rte);

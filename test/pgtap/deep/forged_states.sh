@@ -27,7 +27,7 @@ ALTER TABLE forged_rows ALTER f TYPE real[];
 ANALYZE forged_rows;
 SQL
 # Of two workers one is started and reads all rows: more than a megabyte.
-settings="SET max_parallel_workers = 1; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0;
+settings="SET max_parallel_workers = 1; SET parallel_setup_cost = 0; SET cpu_operator_cost = 0.00001; SET parallel_tuple_cost = 0.01;
 SET parallel_leader_participation = off"
 options="kmeans_options(init_centroids => array_fill(0, ARRAY[1, 64])::float8[] || array_fill(9, ARRAY[1, 64])::float8[])"
 slices="SELECT md5(mutated(f, 2, $options)::text) FROM forged_rows"
