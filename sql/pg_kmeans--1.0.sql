@@ -735,7 +735,7 @@ CREATE FUNCTION gmm_labels(
     loaded boolean DEFAULT false, nulls text DEFAULT 'error', filter text DEFAULT NULL)
 RETURNS TABLE (row_ctid tid, component_id integer, row_table regclass)
 AS 'MODULE_PATHNAME', 'pgkm_gmm_labels'
-LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000 ROWS 100000;
+LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000 ROWS 100000 SUPPORT pgkm_plan_support;
 COMMENT ON FUNCTION gmm_labels IS 'fits a Gaussian mixture to the rows of a table and returns the component id of each row';
 
 CREATE FUNCTION gmm_cluster(

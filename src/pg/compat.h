@@ -23,7 +23,8 @@ extern "C" {
 /*
  * 16 moved the macros of toastable values out of postgres.h (d952373a987b), named the readers of the array of backends
  * anew (8fb13dd6ab5b), asks one function about privileges on objects of all kinds (c727f511bd7f), speaks of locators
- * and numbers of files (b0a55e43299c), and declares what walkers are (1c27d16e6e5c): before, C++ takes the declaration for a function without arguments.
+ * and numbers of files (b0a55e43299c), and declares what walkers are (1c27d16e6e5c): before, C++ takes the declaration
+ * for a function without arguments.
  */
 #if PG_VERSION_NUM >= 160000
 extern "C" {

@@ -1,6 +1,6 @@
 -- Plans and markings: what may run in parallel does, and gives the same.
 BEGIN;
-SELECT plan(25);
+SELECT plan(28);
 
 CREATE TABLE plan_rows AS
 SELECT i % 7 AS g, ARRAY[sin(i), cos(i * 3), (i % 1000) * 1e3] AS f, (i % 5)::double precision AS w
@@ -103,6 +103,19 @@ SELECT bag_eq(format('SELECT result FROM plan_together WHERE name = %L', name), 
 FROM plan_fits WHERE name = 'clusters'; -- a mixture's last digits depend on the rows' order, which a sort changes
 RESET enable_hashagg;
 RESET max_parallel_workers_per_gather;
+
+-- Labels are as many as the rows of the table, or of all partitions. Of a view nothing is known.
+CREATE FUNCTION rows_of(query text) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+    plan json;
+BEGIN
+    EXECUTE 'EXPLAIN (FORMAT JSON) ' || query INTO plan;
+    RETURN plan->0->'Plan'->>'Plan Rows';
+END$$;
+CREATE VIEW plan_view AS SELECT * FROM plan_tenants;
+SELECT is(rows_of($$SELECT row_ctid FROM kmeans_labels('plan_tenants', '{f}', 2)$$), 20000::bigint, 'labels of a table');
+SELECT is(rows_of($$SELECT * FROM gmm_labels('plan_parts', '{f}', 2)$$), 10000::bigint, 'labels of partitions');
+SELECT is(rows_of($$SELECT * FROM kmeans_labels('plan_view', '{f}', 2)$$), 100000::bigint, 'labels of a view');
 
 SELECT is_empty($$
     SELECT p.oid::regprocedure FROM pg_depend AS d JOIN pg_extension AS e ON e.oid = d.refobjid JOIN pg_proc AS p ON p.oid = d.objid
