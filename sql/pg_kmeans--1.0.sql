@@ -761,7 +761,8 @@ CREATE FUNCTION kmeans_plot(
     batch_size integer DEFAULT NULL, init_model kmeans_model DEFAULT NULL,
     max_radius double precision DEFAULT 0, weight text DEFAULT NULL,
     loaded boolean DEFAULT false, label_column text DEFAULT NULL,
-    width integer DEFAULT 720, height integer DEFAULT 480, title text DEFAULT NULL, sample integer DEFAULT 5000)
+    width integer DEFAULT 720, height integer DEFAULT 480, title text DEFAULT NULL, sample integer DEFAULT 5000,
+    nulls text DEFAULT 'error', filter text DEFAULT NULL)
 RETURNS text
 AS 'MODULE_PATHNAME', 'pgkm_kmeans_plot'
 LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000;
@@ -774,7 +775,8 @@ CREATE FUNCTION kmeans_sweep_plot(
     standardize boolean DEFAULT false, refine boolean DEFAULT false,
     min_size double precision DEFAULT NULL, max_size double precision DEFAULT NULL,
     batch_size integer DEFAULT NULL, weight text DEFAULT NULL,
-    loaded boolean DEFAULT false, width integer DEFAULT 720, height integer DEFAULT 480, title text DEFAULT NULL)
+    loaded boolean DEFAULT false, width integer DEFAULT 720, height integer DEFAULT 480, title text DEFAULT NULL,
+    nulls text DEFAULT 'error', filter text DEFAULT NULL)
 RETURNS text
 AS 'MODULE_PATHNAME', 'pgkm_sweep_plot'
 LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000;

@@ -10,7 +10,7 @@ CREATE FUNCTION plot_times(svg text, pattern text) RETURNS bigint LANGUAGE sql A
 CREATE TABLE plots AS SELECT kmeans_plot('plot_rows', '{x,y}', 5) AS svg;
 SELECT left(svg, 92) AS head, right(svg, 7) AS tail, svg ~ '^[[:ascii:]]*$' AS ascii, svg ~ 'script|href|[nN]a[nN]|inf[^eo]' AS bad FROM plots;
 SELECT match[1] AS text FROM plots, regexp_matches(svg, '<text[^>]*>([^<]*)', 'g') AS match;
-SELECT plot_times(svg, 'M[0-9.]+ [0-9.]+h0') AS dots, plot_times(svg, '<rect rx="8" height="16"') AS numbers, plot_times(svg, '<text') AS texts,
+SELECT plot_times(svg, 'M[0-9.]+ [0-9.]+h[.]1') AS dots, plot_times(svg, '<rect rx="8" height="16"') AS numbers, plot_times(svg, '<text') AS texts,
     plot_times(svg, '<g') = plot_times(svg, '</g>') AS groups_closed, plot_times(svg, '"') % 2 AS odd FROM plots;
 -- All of it lies on the card.
 SELECT bool_and(m[1]::numeric BETWEEN 0 AND 720 AND m[2]::numeric BETWEEN 0 AND 480) AS inside
@@ -49,21 +49,35 @@ SELECT kmeans_plot('plot_rows', '{x,y}', 1, sample => 300) = kmeans_plot('plot_r
 
 -- By labels that a fit wrote: the picture of that fit, but for its inertia.
 SELECT count(*) FROM kmeans_centroids(kmeans_cluster('plot_rows', '{x,y}', 5, label_column => 'cluster'));
-SELECT regexp_replace(kmeans_plot('plot_rows', '{x,y}', 5, title => 'a'), ' &#183; inertia [0-9.,]+', '', 'g') =
+SELECT regexp_replace(kmeans_plot('plot_rows', '{x,y}', 5, title => 'a'), ', inertia [0-9.e+]+', '', 'g') =
     kmeans_plot('plot_rows', '{x,y}', label_column => 'cluster', title => 'a') AS same;
 -- Labels that are no clusters, and rows without features.
 UPDATE plot_rows SET cluster_id = CASE WHEN id % 2 = 0 THEN NULL WHEN id % 3 = 0 THEN -1 ELSE id % 2 * 2147483647 END, x = CASE WHEN id > 3 THEN x END,
     y = CASE WHEN id > 3 THEN y END, z = CASE WHEN id > 3 THEN z END;
 SELECT match[1] AS text FROM kmeans_plot('plot_rows', '{x,y}', label_column => 'cluster_id', title => '') AS svg, regexp_matches(svg, '<text[^>]*>([^<]*)', 'g') AS match;
 
+-- nulls and filter, as for the fits: the picture of the rows that take part.
+CREATE TABLE plot_gaps AS SELECT CASE WHEN i % 9 > 0 THEN sin(i) + i % 3 * 9 END AS x, CASE WHEN i % 7 > 0 THEN cos(i) END AS y, i % 5 > 0 AS kept, i % 3 AS label
+FROM generate_series(1, 500) AS i;
+CREATE VIEW plot_kept AS SELECT * FROM plot_gaps WHERE kept AND x IS NOT NULL AND y IS NOT NULL;
+SELECT kmeans_plot('plot_gaps', '{x,y}', 3, nulls => 'skip', filter => 'kept', title => 'a') = kmeans_plot('plot_kept', '{x,y}', 3, title => 'a') AS fit,
+    kmeans_plot('plot_gaps', '{x,y}', label_column => 'label', nulls => 'skip', filter => 'kept', title => 'a') = kmeans_plot('plot_kept', '{x,y}', label_column => 'label', title => 'a') AS labels,
+    kmeans_sweep_plot('plot_gaps', '{x,y}', 2, 4, nulls => 'skip', filter => 'kept', title => 'a') = kmeans_sweep_plot('plot_kept', '{x,y}', 2, 4, title => 'a') AS sweep,
+    kmeans_plot('plot_gaps', '{x,y}', 3, nulls => 'mean') ~ '>493 rows,' AS filled;
+SELECT kmeans_plot('plot_gaps', '{x,y}', 3, filter => 'kept');
+SELECT kmeans_sweep_plot('plot_gaps', '{x,y}', 2, 4, nulls => 'mend');
+-- Each of 42 clusters has a mark of its own, in one of 7 colours; the next one has the first mark again.
+SELECT count(*) AS clusters, count(DISTINCT m) AS marks, count(DISTINCT m[1]) AS colours FROM kmeans_plot('plot_gaps', '{x,y}', 43, nulls => 'mean', height => 1000) AS svg,
+    regexp_matches(svg, '<path fill="(#[0-9a-f]+)" stroke="[^"]*" stroke-width="([0-9.]+)" stroke-linecap="([a-z]+)" d="M[0-9. ]+([^"M]*)"/>\n<text', 'g') AS m;
+
 -- A sample is about as large as asked for.
 CREATE TABLE plot_many AS SELECT exp(3 * sin(i * 2.1)) AS x, exp(3 * cos(i * 1.3)) AS y, i % 3 AS small, i % 20 AS label FROM generate_series(1, 50000) AS i;
-SELECT sample, plot_times(svg, 'h0') BETWEEN sample * 0.9 AND sample * 1.1 + 3 AS about, length(svg) < 8000 + 20 * sample AS short
+SELECT sample, plot_times(svg, 'h[.]1') BETWEEN sample * 0.9 AND sample * 1.1 + 3 AS about, length(svg) < 8000 + 20 * sample AS short
 FROM unnest(ARRAY[100, 1000, 5000]) AS sample, kmeans_plot('plot_many', '{x,y}', 3, max_iter => 2, sample => sample) AS svg;
 -- A row apart is drawn, and so is each of few places that many rows share.
 INSERT INTO plot_many VALUES (1000, 1000, 0, 0);
-SELECT svg ~ 'M5[0-9]+(\.[0-9])? [0-9]{2}(\.[0-9])?h0' AS drawn FROM kmeans_plot('plot_many', '{x,y}', 1, sample => 100) AS svg;
-SELECT plot_times(kmeans_plot('plot_many', '{small,label}', 1), 'h0') >= 60 AS all_places;
+SELECT svg ~ 'M5[0-9]+(\.[0-9])? [0-9]{2}(\.[0-9])?h[.]1' AS drawn FROM kmeans_plot('plot_many', '{x,y}', 1, sample => 100) AS svg;
+SELECT plot_times(kmeans_plot('plot_many', '{small,label}', 1), 'h[.]1') >= 60 AS all_places;
 
 -- Equal values, one row, none; very large and very small values; values far from 0.
 CREATE TABLE plot_edges AS SELECT 7 AS a, 0 AS b, 5e149 * (i % 7 - 3) AS huge, 5e-324 AS tiny, 1e15 + i % 3 AS far, -1e-7 * (i % 4) AS small FROM generate_series(1, 20) AS i;
@@ -71,7 +85,7 @@ SELECT columns, svg ~ '[nN]a[nN]|[^a-z]inf[^e]' AS bad, array(SELECT m[1] FROM r
 FROM unnest(ARRAY['a b', 'huge tiny', 'far small', 'a', 'far']) AS columns, kmeans_plot('plot_edges', string_to_array(columns, ' '), 1, title => '') AS svg;
 SELECT plot_times(kmeans_plot('plot_edges', '{a,b,far}', 1), 'variance') AS components;
 DELETE FROM plot_edges WHERE ctid > '(0,1)';
-SELECT plot_times(svg, 'h0') AS dots, svg ~ '>1 row ' AS one FROM kmeans_plot('plot_edges', '{a,b,far}', 1) AS svg;
+SELECT plot_times(svg, 'h[.]1') AS dots, svg ~ '>1 row,' AS one FROM kmeans_plot('plot_edges', '{a,b,far}', 1) AS svg;
 DELETE FROM plot_edges;
 SELECT kmeans_plot('plot_edges', '{a,b}', 1) IS NULL AS no_rows, kmeans_plot('plot_edges', '{a,b}', label_column => 'a') IS NULL AS no_labels,
     kmeans_sweep_plot('plot_edges', '{a,b}', 1, 2) IS NULL AS no_sweep, gmm_plot(NULL) IS NULL AS no_model;
@@ -81,7 +95,7 @@ CREATE TABLE "plot <&> ""q""" AS SELECT i AS "a<b", i % 7 AS "c&""d'	e" FROM gen
 SELECT array(SELECT m[1] FROM regexp_matches(svg, '<(?:text|title)[^>]*>([^<]*[&c][^<]*)', 'g') AS m) AS texts
 FROM kmeans_plot('"plot <&> ""q"""', ARRAY['a<b', 'c&"d''	e'], 2) AS svg;
 SELECT m[1] AS title FROM regexp_matches(kmeans_plot('plot_many', '{x,y}', 1, width => 320, title => repeat('long ', 20)), 'font-size="16">([^<]*)') AS m;
--- What XML has no place for is a blank, and so is what stands for signs of ours.
+-- What XML has no place for is a blank.
 SELECT m[1] = 'a b c d e f' || E'\uFFFD' AS blanks FROM regexp_matches(kmeans_plot('plot_many', '{x,y}', 1, title => E'a\x01b\x1ec\x1fd\uFFFEe\uFFFFf\uFFFD'), 'font-size="16">([^<]*)') AS m;
 CREATE TABLE plot_vectors AS SELECT ARRAY[x, y] AS f FROM plot_many LIMIT 100;
 SELECT m[1] AS axis FROM regexp_matches(kmeans_plot('plot_vectors', '{f}', 1), '>(f[^<]*)<', 'g') AS m;
@@ -95,7 +109,7 @@ SELECT bool_and(m[1]::numeric BETWEEN 0 AND 720 AND m[2]::numeric BETWEEN 0 AND 
 FROM kmeans_sweep_plot('plot_near', '{x}', 1, 3) AS svg, regexp_matches(svg, '[ML](-?[0-9.]+) (-?[0-9.]+)', 'g') AS m GROUP BY svg;
 DROP TABLE plot_near;
 -- EM: a dot for each iteration.
-SELECT n_iter = plot_times(svg, 'h0') AS dots, svg ~ '>log-likelihood of all rows' AS named, svg ~ 'covariances: diag &#183; [0-9]+ iterations &#183; converged' AS told
+SELECT n_iter = plot_times(svg, 'h[.]1') AS dots, svg ~ '>log-likelihood of all rows' AS named, svg ~ 'covariances: diag, [0-9]+ iterations, converged' AS told
 FROM (SELECT (m).n_iter, gmm_plot(m) AS svg FROM (SELECT gmm_fit('plot_shuffled', '{x,y}', 3, covariance_type => 'diag') AS m) AS s) AS t;
 
 -- Wrong input.
@@ -128,5 +142,5 @@ SET ROLE plot_role;
 SELECT length(kmeans_plot('plot_many', '{x,y}', 2)) > 0 AS drawn;
 SELECT kmeans_plot('plot_many', '{x,y}', label_column => 'label');
 RESET ROLE;
-DROP TABLE plot_rows, plot_shuffled, plot_wanted, plot_many, plot_edges, plot_vectors, plot_labels, "plot <&> ""q""" CASCADE;
+DROP TABLE plot_rows, plot_shuffled, plot_wanted, plot_many, plot_edges, plot_vectors, plot_labels, "plot <&> ""q""", plot_gaps CASCADE;
 DROP ROLE plot_role;

@@ -9,29 +9,19 @@
 #ifndef PGKM_PG_PLOT_SAMPLE_H
 #define PGKM_PG_PLOT_SAMPLE_H
 
-#include "pg/plot/axis.h"
 #include "pg/plot/plane.h"
-
-/* Dots are drawn in so many turns, of all clusters each, so that no cluster hides another. */
-#define SAMPLE_LAYERS 4
+#include "pg/plot/svg.h"
 
 struct SampleDot {
-    int32 layer;
-    int32 cluster;
-    int32 x; /* on the card, in tenths of a pixel */
+    int32 turn;    /* dots are drawn in a few turns, of all clusters each, so that no cluster hides another */
+    int32 cluster; /* a place in Plane.clusters, or PLOT_NO_CLUSTER */
+    int32 x;       /* on the card, in tenths of a pixel */
     int32 y;
 };
 
-struct Sample {
-    int64 n;
-    SampleDot *dots; /* by layer, then by cluster */
-};
-
-/* About `wanted` of the rows, as they lie between the axes. Rows that would be drawn at the same place are one dot. */
-void sample_take(Sample *sample, const Plane *plane, const PlotAxis *x, const PlotAxis *y, int32 wanted, uint64 seed);
-
-/* Means of the clusters on the card, by weight; x and y have a value for each. They do not depend on the order of rows.
- */
-void sample_means(const Plane *plane, const PlotAxis *x, const PlotAxis *y, double *mean_x, double *mean_y);
+/* About `wanted` of the rows, as they lie between the axes, by turn and cluster; their number goes to *count. Rows that
+ * would be drawn at the same place are one dot. */
+SampleDot *sample_take(const Plane *plane, const PlotAxis *x, const PlotAxis *y, int32 wanted, uint64 seed,
+                       int64 *count);
 
 #endif

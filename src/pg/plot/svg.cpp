@@ -1,5 +1,5 @@
 /*
- * svg.cpp - text of an SVG 1.1 picture.
+ * svg.cpp - card, texts, marks and axes of a picture.
  */
 #include "pg/plot/svg.h"
 
@@ -8,13 +8,17 @@
 extern "C" {
 #include "mb/pg_wchar.h"
 #include "utils/builtins.h"
+#include "utils/formatting.h"
+#include "utils/xml.h"
 }
 
 #define MARGIN 20
 #define FONTS "system-ui,-apple-system,'Segoe UI',Roboto,Helvetica,Arial,'DejaVu Sans',sans-serif"
 
-static const char *const colours[PLOT_COLOURS] = {"#0072b2", "#e69f00", "#009e73", "#d55e00",
-                                                  "#56b4e9", "#cc79a7", "#8a8a8a"};
+/* A style only says what turns dark: elsewhere attributes hold. */
+#define STYLE                                                                                                     \
+    "<style type=\"text/css\">@media (prefers-color-scheme:dark){.pgkm-card{fill:#0d1117}.pgkm-ink{fill:#e6edf3}" \
+    ".pgkm-soft{fill:#9da7b3}.pgkm-grid{stroke:#222933}.pgkm-frame{stroke:#4b535d}}</style>\n"
 
 int32 plot_int_argument(FunctionCallInfo fcinfo, int number, const char *name, int32 least, int32 most, int32 usual)
 {
@@ -30,108 +34,26 @@ void plot_frame_arguments(PlotFrame *frame, FunctionCallInfo fcinfo, int number)
 {
     frame->width = plot_int_argument(fcinfo, number, "width", 320, 4000, 720);
     frame->height = plot_int_argument(fcinfo, number + 1, "height", 240, 4000, 480);
-    frame->title = PG_ARGISNULL(number + 2) ? NULL : plot_user_text(text_to_cstring(PG_GETARG_TEXT_PP(number + 2)));
+    frame->title = PG_ARGISNULL(number + 2) ? NULL : text_to_cstring(PG_GETARG_TEXT_PP(number + 2));
 }
 
-const char *plot_user_text(const char *text)
+char *plot_count(int64 count)
 {
-    char *const copy = pstrdup(text);
-
-    for (char *c = copy; *c != '\0'; ++c)
-        if (*c == '\x1e' || *c == '\x1f')
-            *c = ' ';
-    return copy;
+    return TextDatumGetCString(
+        DirectFunctionCall2(int8_to_char, Int64GetDatum(count), CStringGetTextDatum("FM9,999,999,999,999,999,999")));
 }
 
-/* A style only says what turns dark: elsewhere attributes hold. */
-static const char style[] = "<style type=\"text/css\">@media (prefers-color-scheme:dark){"
-                            ".pgkm-card{fill:#0d1117}.pgkm-ink{fill:#e6edf3}.pgkm-soft{fill:#9da7b3}"
-                            ".pgkm-grid{stroke:#222933}.pgkm-frame{stroke:#4b535d}}</style>\n";
-
-static bool has_title(const PlotFrame *frame)
+static double letter_width(const char *letter, double font)
 {
-    return frame->title == NULL || frame->title[0] != '\0';
+    return 0.6 * font * Max(pg_dsplen(letter), 0);
 }
 
-double svg_top(const PlotFrame *frame)
-{
-    return MARGIN + (has_title(frame) ? 20 : 0) + 14 + 16;
-}
-
-void svg_begin(StringInfo svg, const PlotFrame *frame, const char *title, const char *subtitle)
-{
-    const double room = frame->width - 2 * MARGIN;
-
-    if (frame->title != NULL)
-        title = frame->title;
-    appendStringInfo(svg,
-                     "<svg xmlns=\"http://www.w3.org/2000/svg\" version=\"1.1\" width=\"%d\" height=\"%d\" "
-                     "viewBox=\"0 0 %d %d\" font-family=\"%s\" font-size=\"11\">\n<title>",
-                     frame->width, frame->height, frame->width, frame->height, FONTS);
-    svg_words(svg, title, 1, INFINITY);
-    appendStringInfoString(svg, "</title>\n<desc>");
-    svg_words(svg, subtitle, 1, INFINITY);
-    appendStringInfo(svg,
-                     "</desc>\n%s<g " PLOT_FRAME
-                     "><rect x=\"0.5\" y=\"0.5\" width=\"%d\" height=\"%d\" rx=\"8\" " PLOT_CARD "/></g>\n",
-                     style, frame->width - 1, frame->height - 1);
-    if (has_title(frame)) {
-        appendStringInfoString(svg, "<g " PLOT_INK " font-weight=\"bold\">");
-        svg_text(svg, MARGIN, MARGIN + 14, "start", title, 16, room / 1.15); /* bold is wider */
-        appendStringInfoString(svg, "</g>\n");
-    }
-    appendStringInfoString(svg, "<g " PLOT_SOFT ">");
-    svg_text(svg, MARGIN, svg_top(frame) - 16, "start", subtitle, 12, room);
-    appendStringInfoString(svg, "</g>\n");
-}
-
-Datum svg_end(StringInfo svg)
-{
-    appendStringInfoString(svg, "</svg>\n");
-    return PointerGetDatum(cstring_to_text_with_len(svg->data, svg->len));
-}
-
-void svg_length(StringInfo svg, double value)
-{
-    const long tenths = lround(value * 10);
-    const long rest = labs(tenths % 10);
-
-    if (tenths < 0)
-        appendStringInfoChar(svg, '-');
-    appendStringInfo(svg, "%ld", labs(tenths / 10));
-    if (rest != 0)
-        appendStringInfo(svg, ".%ld", rest);
-}
-
-void svg_point(StringInfo svg, double x, double y)
-{
-    svg_length(svg, x);
-    appendStringInfoChar(svg, ' ');
-    svg_length(svg, y);
-}
-
-/* About as wide as letters of usual fonts are, in units of the font's size. */
-static double letter_width(const char *letter)
-{
-    if (*letter == '\x1e')
-        return 0.84;
-    if (strchr("iljtfrI.,;:'|!()[] ", *letter) != NULL)
-        return 0.36;
-    if (strchr("mwMW@%", *letter) != NULL)
-        return 0.88;
-    if (*letter >= 'A' && *letter <= 'Z')
-        return 0.7;
-    if (*letter >= '0' && *letter <= '9')
-        return 0.63;
-    return 0.58 * Max(pg_dsplen(letter), 0);
-}
-
-double svg_text_width(const char *words, double font)
+double plot_text_width(const char *words, double font)
 {
     double width = 0;
 
     for (; *words != '\0'; words += pg_mblen(words))
-        width += letter_width(words) * font;
+        width += letter_width(words, font);
     return width;
 }
 
@@ -142,174 +64,203 @@ static bool is_no_xml(const char *letter, int length)
            (length == 3 && memcmp(letter, "\xef\xbf", 2) == 0 && (unsigned char)letter[2] >= 0xbe);
 }
 
-static void put_letter(StringInfo svg, const char *letter, int length)
+/* Words as the content of an element. */
+static const char *content(const char *words, double font, double room)
 {
-    switch (*letter) {
-    case '&':
-        appendStringInfoString(svg, "&amp;");
-        return;
-    case '<':
-        appendStringInfoString(svg, "&lt;");
-        return;
-    case '>':
-        appendStringInfoString(svg, "&gt;");
-        return;
-    case '"':
-        appendStringInfoString(svg, "&quot;");
-        return;
-    case '\x1e': /* ours: a minus sign */
-        appendStringInfoString(svg, "&#8722;");
-        return;
-    case '\x1f': /* ours: a dot between two statements */
-        appendStringInfoString(svg, "&#183;");
-        return;
-    }
-    if (is_no_xml(letter, length))
-        appendStringInfoChar(svg, ' ');
-    else
-        appendBinaryStringInfo(svg, letter, length);
-}
-
-void svg_words(StringInfo svg, const char *words, double font, double room)
-{
-    const bool cut = svg_text_width(words, font) > room;
+    const bool cut = plot_text_width(words, font) > room;
     double width = cut ? font : 0;
+    StringInfoData text;
 
+    initStringInfo(&text);
     for (int length; *words != '\0'; words += length) {
         length = pg_mblen(words);
-        width += letter_width(words) * font;
+        width += letter_width(words, font);
         if (cut && width > room)
             break;
-        put_letter(svg, words, length);
+        if (is_no_xml(words, length))
+            appendStringInfoChar(&text, ' ');
+        else
+            appendBinaryStringInfo(&text, words, length);
     }
     if (cut)
-        appendStringInfoString(svg, "&#8230;");
+        appendStringInfoString(&text, "...");
+    return escape_xml(text.data);
 }
 
-void svg_text(StringInfo svg, double x, double y, const char *anchor, const char *words, double font, double room)
+void plot_text(StringInfo svg, double x, double y, const char *anchor, double font, const char *words, double room)
 {
-    appendStringInfoString(svg, "<text x=\"");
-    svg_length(svg, x);
-    appendStringInfoString(svg, "\" y=\"");
-    svg_length(svg, y);
-    appendStringInfoChar(svg, '"');
-    if (strcmp(anchor, "start") != 0)
-        appendStringInfo(svg, " text-anchor=\"%s\"", anchor);
-    if (font != 11)
-        appendStringInfo(svg, " font-size=\"%g\"", font);
-    appendStringInfoChar(svg, '>');
-    svg_words(svg, words, font, room);
-    appendStringInfoString(svg, "</text>");
+    appendStringInfo(svg, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\" font-size=\"%g\">%s</text>\n", x, y, anchor,
+                     font, content(words, font, room));
 }
 
-void svg_line(StringInfo svg, double x1, double y1, double x2, double y2)
+PlotBox plot_box(const PlotFrame *frame)
 {
-    appendStringInfoString(svg, "<path d=\"M");
-    svg_point(svg, x1, y1);
-    appendStringInfoChar(svg, 'L');
-    svg_point(svg, x2, y2);
-    appendStringInfoString(svg, "\"/>");
+    const bool has_title = frame->title == NULL || frame->title[0] != '\0';
+
+    return {MARGIN, has_title ? 70.0 : 50.0, frame->width - (double)MARGIN, frame->height - 14.0};
 }
 
-const char *svg_colour(int64 i)
+void plot_begin(StringInfo svg, const PlotFrame *frame, const char *title, const char *subtitle)
 {
-    return colours[i % PLOT_COLOURS];
+    const PlotBox box = plot_box(frame);
+
+    if (frame->title != NULL)
+        title = frame->title;
+    initStringInfo(svg);
+    appendStringInfo(svg,
+                     "<svg xmlns=\"http://www.w3.org/2000/svg\" version=\"1.1\" width=\"%d\" height=\"%d\" "
+                     "viewBox=\"0 0 %d %d\" font-family=\"%s\">\n<title>%s</title>\n<desc>%s</desc>\n" STYLE,
+                     frame->width, frame->height, frame->width, frame->height, FONTS, content(title, 1, INFINITY),
+                     content(subtitle, 1, INFINITY));
+    appendStringInfo(svg,
+                     "<g class=\"pgkm-frame\" stroke=\"#afb8c1\"><rect class=\"pgkm-card\" fill=\"#ffffff\" "
+                     "x=\"0.5\" y=\"0.5\" width=\"%d\" height=\"%d\" rx=\"8\"/></g>\n",
+                     frame->width - 1, frame->height - 1);
+    appendStringInfoString(svg, "<g " PLOT_INK " font-weight=\"bold\">\n");
+    if (title[0] != '\0')
+        plot_text(svg, box.left, 34, "start", 16, title, (box.right - box.left) / 1.1); /* bold is wider */
+    appendStringInfoString(svg, "</g>\n<g " PLOT_SOFT ">\n");
+    plot_text(svg, box.left, box.top - 16, "start", 12, subtitle, box.right - box.left);
+    appendStringInfoString(svg, "</g>\n");
 }
 
-/* A marker: where its outline starts, and the rest of it, in units of the radius. The first two are a disc and a
- * square: lines of no length with round or square ends. */
+Datum plot_end(StringInfo svg)
+{
+    appendStringInfoString(svg, "</svg>\n");
+    return PointerGetDatum(cstring_to_text_with_len(svg->data, svg->len));
+}
+
+/* A small and a large mark: steps from its middle. The first two are lines so short that only their ends show. They
+ * have a length, since not every renderer draws the ends of a line that has none. */
 struct Shape {
-    double x;
-    double y;
-    const char *moves; /* one letter a step: the command of a path; numbers follow in `steps` */
-    double steps[12];
-    bool stroked;
+    const char *steps[2];
+    double stroke[2]; /* widths */
+    const char *ends;
 };
 
-static const Shape shapes[PLOT_SHAPES] = {
-    {0, 0, "h", {0}, true},
-    {0, 0, "h", {0}, true},
-    {0, -1.2, "lhz", {1.15, 2.05, -2.3}, false},
-    {0, -1.35, "lllz", {1.2, 1.35, -1.2, 1.35, -1.2, -1.35}, false},
-    {-0.85, -0.85, "lml", {1.7, 1.7, 0, -1.7, -1.7, 1.7}, true},
-    {0, 1.2, "lhz", {1.15, -2.05, -2.3}, false},
+static const Shape shapes[] = {
+    {{"h.1", "h.1"}, {4, 7.5}, "round"},
+    {{"h.1", "h.1"}, {3.6, 6.6}, "square"},
+    {{"m0-2.4l2.3 4.1h-4.6z", "m0-4.6l4.4 7.9h-8.8z"}, {0, 0}, "butt"},
+    {{"m0-2.7l2.4 2.7-2.4 2.7-2.4-2.7z", "m0-5l4.5 5-4.5 5-4.5-5z"}, {0, 0}, "butt"},
+    {{"m-1.7-1.7l3.4 3.4m0-3.4l-3.4 3.4", "m-3.2-3.2l6.4 6.4m0-6.4l-6.4 6.4"}, {1.6, 3}, "butt"},
+    {{"m0 2.4l2.3-4.1h-4.6z", "m0 4.6l4.4-7.9h-8.8z"}, {0, 0}, "butt"},
 };
+static const Shape no_cluster = {{"m-2 0h4m-2-2v4", "m-3 0h6m-3-3v6"}, {1, 1}, "butt"};
+
+/* Okabe and Ito's colours without yellow, which white swallows, and with grey for black, which dark does. */
+static const char *const colours[] = {"#0072b2", "#e69f00", "#009e73", "#d55e00", "#56b4e9", "#cc79a7", "#8a8a8a"};
 
 static const Shape *shape_of(int64 i)
 {
-    return &shapes[i / PLOT_COLOURS % PLOT_SHAPES];
+    return i == PLOT_NO_CLUSTER ? &no_cluster : &shapes[i / lengthof(colours) % lengthof(shapes)];
 }
 
-void svg_dots_begin(StringInfo svg, int64 i, double r)
+const char *plot_colour(int64 i)
+{
+    return i == PLOT_NO_CLUSTER ? "#b8b8b8" : colours[i % lengthof(colours)];
+}
+
+void plot_marks_begin(StringInfo svg, int64 i, bool large)
 {
     const Shape *const shape = shape_of(i);
 
-    static const char *const ends[] = {" stroke-linecap=\"round\"", " stroke-linecap=\"square\""};
-    static const double widths[] = {2, 1.75};
-    const ptrdiff_t number = shape - shapes;
-
-    if (!shape->stroked)
-        appendStringInfo(svg, "<path fill=\"%s\" d=\"", svg_colour(i));
-    else
-        appendStringInfo(svg, "<path fill=\"none\" stroke=\"%s\" stroke-width=\"%g\"%s d=\"", svg_colour(i),
-                         rint(r * (number < 2 ? widths[number] : 0.8) * 10) / 10, number < 2 ? ends[number] : "");
+    appendStringInfo(svg, "<path fill=\"%s\" stroke=\"%s\" stroke-width=\"%g\" stroke-linecap=\"%s\" d=\"",
+                     plot_colour(i), plot_colour(i), shape->stroke[large], shape->ends);
 }
 
-void svg_dot(StringInfo svg, int64 i, double r, double x, double y)
+void plot_mark(StringInfo svg, int64 i, bool large, double x, double y)
 {
-    const Shape *const shape = shape_of(i);
-    const double *step = shape->steps;
-
-    appendStringInfoChar(svg, 'M');
-    svg_point(svg, x + shape->x * r, y + shape->y * r);
-    for (const char *move = shape->moves; *move != '\0'; ++move) {
-        appendStringInfoChar(svg, *move);
-        if (*move == 'z')
-            continue;
-        svg_length(svg, *step++ * r);
-        if (*move == 'h' || *move == 'v')
-            continue;
-        if (*step >= 0)
-            appendStringInfoChar(svg, ' ');
-        svg_length(svg, *step++ * r);
-    }
+    appendStringInfo(svg, "M%.1f %.1f%s", x, y, shape_of(i)->steps[large]);
 }
 
-void svg_dots_end(StringInfo svg)
+void plot_marks_end(StringInfo svg)
 {
     appendStringInfoString(svg, "\"/>\n");
 }
 
-char *plot_number(double value, int decimals)
+/* 1, 2 or 5 times a power of ten: about `raw`. */
+static double round_step(double raw)
 {
-    char *const digits = psprintf("%.*f", decimals, fabs(value));
-    const char *const point = strchr(digits, '.');
-    const int whole = point == NULL ? (int)strlen(digits) : (int)(point - digits);
-    StringInfoData text;
+    const double power = pow(10, floor(log10(raw)));
+    const double digits = raw / power;
 
-    initStringInfo(&text);
-    if (value < 0 && strspn(digits, "0.") != strlen(digits))
-        appendStringInfoChar(&text, '\x1e');
-    for (int i = 0; i < whole; ++i) {
-        if (i > 0 && (whole - i) % 3 == 0)
-            appendStringInfoChar(&text, ',');
-        appendStringInfoChar(&text, digits[i]);
-    }
-    appendStringInfoString(&text, digits + whole);
-    return text.data;
+    return power * (digits < 1.5 ? 1 : digits < 3.5 ? 2 : digits < 7.5 ? 5 : 10);
 }
 
-char *plot_short_number(double value)
+/* Some room for what lies at the ends, but below counts from 0; more where all values are equal, or so near that
+ * nothing lies between them. */
+static void widen(PlotAxis *axis, double low, double high, bool whole)
 {
-    const double size = fabs(value);
+    double room = (high - low) * 0.05;
 
-    if (value == 0)
-        return pstrdup("0");
-    if (size >= 1e-3 && size < 1e7)
-        return plot_number(value, Max(0, 3 - (int)floor(log10(size))));
+    if (!(room > 1e-290) || low + room == low || high - room == high)
+        room = whole || fabs(low) < 1e-290 ? 0.5 : fabs(low) / 2;
+    axis->low = whole && low == 0 ? 0 : low - room;
+    axis->high = high + room;
+}
 
-    char *const text = psprintf("%s%.3e", value < 0 ? "\x1e" : "", size);
-    char *const exponent = strchr(text, 'e');
+void axis_make(PlotAxis *axis, const char *name, double low, double high, double begin, double end, bool whole)
+{
+    memset(axis, 0, sizeof *axis);
+    axis->begin = begin;
+    axis->end = end;
+    widen(axis, low, high, whole);
 
-    return psprintf("%.*se%d", (int)(exponent - text), text, atoi(exponent + 1));
+    const double wanted = Min(Max(fabs(end - begin) / (begin > end ? 45 : 80), 3.0), AXIS_MOST_TICKS / 1.6);
+    const double raw = (axis->high - axis->low) / wanted;
+    const double step = round_step(whole ? Max(raw, 1.0) : raw);
+    const double first = ceil(axis->low / step) * step;
+    /* Far from 0 labels say what lies above the first tick. */
+    const double origin = Max(fabs(axis->low), fabs(axis->high)) > 1e6 * step ? first : 0;
+
+    for (int i = 0; i < AXIS_MOST_TICKS && first + i * step <= axis->high; ++i) {
+        const double value = first + i * step - origin;
+
+        axis->ticks[axis->n_ticks] = first + i * step;
+        axis->labels[axis->n_ticks++] = step >= 1 && fabs(value) < 1e7
+                                            ? plot_count((int64)rint(value))
+                                            : psprintf("%.7g", fabs(value) < step / 2 ? 0 : value);
+    }
+    axis->name = origin == 0 ? name : psprintf("%s %c %.15g", name, origin < 0 ? '+' : '-', fabs(origin));
+}
+
+static void draw_grid(StringInfo svg, const PlotAxis *x, const PlotAxis *y)
+{
+    appendStringInfoString(svg, "<path class=\"pgkm-grid\" fill=\"none\" stroke=\"#e4e8ec\" d=\"");
+    for (int i = 0; i < x->n_ticks; ++i)
+        appendStringInfo(svg, "M%.1f %.1fV%.1f", axis_place(x, x->ticks[i]), y->begin, y->end);
+    for (int i = 0; i < y->n_ticks; ++i)
+        appendStringInfo(svg, "M%.1f %.1fH%.1f", x->begin, axis_place(y, y->ticks[i]), x->end);
+    appendStringInfo(svg,
+                     "\"/>\n<path class=\"pgkm-frame\" fill=\"none\" stroke=\"#afb8c1\" d=\"M%.1f %.1fV%.1fH%.1f\"/>\n",
+                     x->begin, y->end, y->begin, x->end);
+}
+
+void axes_draw(StringInfo svg, const PlotAxis *x, const PlotAxis *y)
+{
+    double free_from = 0; /* a label that would touch the one before is left out */
+
+    draw_grid(svg, x, y);
+    appendStringInfoString(svg, "<g " PLOT_SOFT ">\n");
+    for (int i = 0; i < x->n_ticks; ++i) {
+        const double place = axis_place(x, x->ticks[i]);
+        const double half = plot_text_width(x->labels[i], 11) / 2;
+
+        if (place - half < free_from)
+            continue;
+        plot_text(svg, place, y->begin + 16, "middle", 11, x->labels[i], INFINITY);
+        free_from = place + half + 8;
+    }
+    for (int i = 0; i < y->n_ticks; ++i)
+        plot_text(svg, x->begin - 7, axis_place(y, y->ticks[i]) + 4, "end", 11, y->labels[i], INFINITY);
+    appendStringInfoString(svg, "</g>\n<g " PLOT_INK ">\n");
+    plot_text(svg, (x->begin + x->end) / 2, y->begin + 36, "middle", 12, x->name, x->end - x->begin);
+    if (y->name[0] != '\0') {
+        appendStringInfo(svg, "<g transform=\"translate(%.1f %.1f) rotate(-90)\">\n", x->begin - AXIS_WIDTH + 10,
+                         (y->begin + y->end) / 2);
+        plot_text(svg, 0, 0, "middle", 12, y->name, y->begin - y->end);
+        appendStringInfoString(svg, "</g>\n");
+    }
+    appendStringInfoString(svg, "</g>\n");
 }

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Pictures as a browser draws them: well-formed, all of it on the card, no two texts over one another. And docs/img holds
-# what this build draws for the demo.
+# Pictures as people see them: well-formed; each cluster has its mark, whoever draws them (CairoSVG, librsvg, a browser);
+# all of it lies on the card, and no two texts over one another. And docs/img holds what this build draws for the demo.
 set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
 source "$here/scripts/lib/tap.sh"
@@ -29,6 +29,7 @@ draw() { # NAME SELECT
     query -c "SELECT $2" >"$folder/build/demo/$1.svg"
 }
 for k in 2 5 12 40 120; do draw "clusters_$k" "kmeans_plot('blobs', '{x,y}', $k)"; done
+draw marks "kmeans_plot('blobs', '{x,y}', 40, height => 1000)"
 draw small "kmeans_plot('blobs', '{x,y}', 40, width => 320, height => 240)"
 draw large "kmeans_plot('blobs', '{x,y}', 40, width => 1600, height => 900, sample => 20000)"
 draw long_names "kmeans_plot('blobs', '{x,\"a huge <column> & its long name that has to be cut somewhere\"}', 3, title => repeat('long ', 40))"
@@ -46,7 +47,64 @@ cd "$folder/build/demo"
 is "$(python3 -c 'import glob, xml.dom.minidom as dom
 for name in sorted(glob.glob("*.svg")): assert dom.parse(name).documentElement.tagName == "svg"' 2>&1)" "" "they are well-formed XML"
 
+# drawn NAME COMMAND...: a mark for each cluster, in the legend and in the plot, where COMMAND SVG PNG draws. A mark of the legend
+# shows its colour; of the dots, which lie upon each other, any.
+drawn() {
+    local name=$1 svg
+    shift
+    if ! "$@" single.svg single.png >/dev/null 2>&1 || ! python3 -c 'import PIL' 2>/dev/null; then
+        number=$((number + 1))
+        echo "ok $number - # skip no $name here that could draw them, or no Pillow to look at them"
+        return
+    fi
+    for svg in clusters marks small labels histogram sweep mixture; do "$@" $svg.svg $svg.png >/dev/null 2>&1; done
+    is "$(python3 - clusters marks small labels histogram sweep mixture <<'PYTHON' 2>&1
+import re, sys, xml.etree.ElementTree as tree
+from PIL import Image
+
+def colour(mark):
+    name = next(mark.get(key) for key in ("stroke", "fill") if mark.get(key) not in (None, "none"))
+    return tuple(int(name[i:i + 2], 16) for i in (1, 3, 5))
+
+def places(mark):
+    return [(float(x), float(y)) for x, y in re.findall(r"M([0-9.]+) ([0-9.]+)", mark.get("d"))]
+
+def near(image, x, y, reach, like):
+    return sum(like(image.getpixel((int(x) + i, int(y) + j))) for i in range(-reach, reach + 1) for j in range(-reach, reach + 1)
+               if 0 <= int(x) + i < image.width and 0 <= int(y) + j < image.height)
+
+legend = plot = 0
+for name in sys.argv[1:]:
+    root = tree.parse(name + ".svg").getroot()
+    picture = Image.open(name + ".png").convert("RGBA")
+    image = Image.alpha_composite(Image.new("RGBA", picture.size, "white"), picture).convert("RGB")
+    groups = [root] + [g for g in root.iter() if g.tag.endswith("}g")]
+    for first, second in [pair for g in groups for pair in zip(list(g), list(g)[1:])]:
+        if first.tag.endswith("}path") and second.tag.endswith("}text") and len(places(first)) == 1 and second.text:
+            wanted = colour(first)
+            legend += 1
+            if near(image, *places(first)[0], 5, lambda pixel: max(abs(a - b) for a, b in zip(pixel, wanted)) < 70) < (6 if second.text == "none" else 20):
+                print(f"{name}: cluster {second.text} has no mark in the legend")
+    for mark in [mark for g in groups if g.get("fill-opacity") for mark in g]:
+        plot += 1
+        seen = sum(near(image, x, y, 1, lambda pixel: min(pixel) < 215) > 0 for x, y in places(mark))
+        if seen < 0.4 * len(places(mark)): # some lie below numbers
+            print(f"{name}: {seen} of {len(places(mark))} dots are drawn {mark.get('stroke')}")
+print("a mark for each cluster" if legend > 70 and plot > 200 else f"only {legend} marks in the legend and {plot} in the plot")
+PYTHON
+)" "a mark for each cluster" "$name draws each cluster's mark"
+    rm -f ./*.png
+}
+by_librsvg() { rsvg-convert "$1" -o "$2"; }
+by_browser() {
+    timeout 60 "$browser" --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --user-data-dir="$folder/browser" --hide-scrollbars \
+        --window-size=1000,1200 --screenshot="$2" "file://$PWD/$1"
+}
 browser=$(command -v chromium chromium-browser google-chrome | head -n 1)
+drawn CairoSVG python3 -c 'import sys, cairosvg; cairosvg.svg2png(url=sys.argv[1], write_to=sys.argv[2])'
+drawn librsvg by_librsvg
+drawn browser by_browser
+
 if [ -z "$browser" ]; then
     number=$((number + 1))
     echo "ok $number - # skip no chromium here that could draw them"
