@@ -3,26 +3,34 @@ SET pg_kmeans.backend = cpu;
 \set ECHO none
 \getenv srcdir PG_ABS_SRCDIR
 \i :srcdir/sql/outcome.psql
-CREATE FUNCTION edge_sums(n bigint, mean text, sums text, standardize integer DEFAULT 0) RETURNS pca_sums LANGUAGE sql AS $$
-    SELECT format('{"version":1,"n":%1$s,"mass":%1$s,"d":%2$s,"n_components":0,"whiten":0,"standardize":%3$s,"mean":[%4$s],"cross":[%5$s]}',
-        n, array_length(string_to_array(mean, ','), 1), standardize, mean, sums)::pca_sums $$;
-CREATE AGGREGATE edge_merge(pca_sums) (SFUNC = pgkm_pca_combine, STYPE = pca_sums);
+-- A state of n rows as bytes (src/pg/pca/sums.h): version, whiten, standardize; d, pending; n, mass, n_components; then
+-- the means, the products, and zeros where rows wait.
+CREATE FUNCTION edge_bytes(big bytea) RETURNS bytea LANGUAGE sql AS $$
+    SELECT string_agg(substr(big, i, 1), '' ORDER BY i DESC) FROM generate_series(1, length(big)) AS i $$;
+CREATE FUNCTION edge_sums(n bigint, mean float8[], products float8[], standardize integer DEFAULT 0) RETURNS bytea LANGUAGE sql AS $$
+    SELECT '\x010000'::bytea || substr(int4send(standardize), 4) || edge_bytes(int4send(cardinality(mean))) || '\x00000000' || edge_bytes(int8send(n))
+        || edge_bytes(float8send(n)) || edge_bytes(float8send(0)) || (SELECT string_agg(edge_bytes(float8send(v)), '' ORDER BY i) FROM unnest(mean || products) WITH ORDINALITY AS u (v, i))
+        || decode(repeat('00', 8 * 8 * (cardinality(mean) + 1)), 'hex') $$;
+CREATE AGGREGATE edge_merge(bytea) (SFUNC = pgkm_pca_combine, STYPE = bytea);
 
 -- No rows have these sums of products: |x y| would be more than (x x + y y) / 2.
-SELECT pg_temp.outcome($$SELECT edge_sums(2, '0,0', '1,1e300,1')$$);
-SELECT pg_temp.outcome($$SELECT edge_sums(5, '0,0', '0,-1,0')$$);
+SELECT pg_temp.outcome($$SELECT pgkm_pca_final(edge_sums(2, '{0,0}', '{1,1e300,1}'))$$);
+SELECT pg_temp.outcome($$SELECT pgkm_pca_final(edge_sums(2, '{0,NaN}', '{1,0,1}'))$$);
+SELECT pg_temp.outcome($$SELECT pgkm_pca_final(edge_sums(0, '{0}', '{1}'))$$);
+SELECT pg_temp.outcome($$SELECT pgkm_pca_final(set_byte(edge_sums(2, '{0}', '{1}'), 35, 200))$$);
+SELECT pg_temp.outcome($$SELECT pgkm_pca_final(edge_sums(5, '{0,0}', '{0,-1,0}'))$$);
 -- Sums whose eigenvalues would be infinite are an error and no Infinity or NaN in a model.
-SELECT pg_temp.outcome($$SELECT pgkm_pca_final(edge_sums(2, '0,0', '1.7e308,1.7e308,1.7e308'))$$);
-SELECT pg_temp.outcome($$SELECT pgkm_pca_final(edge_sums(2, '0,0', '1e-320,4e307,1.6e308', 1))$$);
+SELECT pg_temp.outcome($$SELECT pgkm_pca_final(edge_sums(2, '{0,0}', '{1.7e308,1.7e308,1.7e308}'))$$);
+SELECT pg_temp.outcome($$SELECT pgkm_pca_final(edge_sums(2, '{0,0}', '{1e-320,4e307,1.6e308}', 1))$$);
 -- Many rows of wide range: singular values stay finite where their squares do not.
 SELECT (m).singular_values[1] < 'Infinity' AS finite, round(((m).singular_values[1] / 1e154)::numeric, 6) AS value
-FROM (SELECT pgkm_pca_final(edge_sums(1000000000, '0,0', '1.7e308,1.7e308,1.7e308')) AS m) AS t;
+FROM (SELECT pgkm_pca_final(edge_sums(1000000000, '{0,0}', '{1.7e308,1.7e308,1.7e308}')) AS m) AS t;
 -- More rows than float64 counts.
-SELECT pg_temp.outcome($$SELECT edge_merge(edge_sums(9007199254740992, '1', '1')) FROM generate_series(1, 2)$$);
-SELECT pg_temp.outcome($$SELECT pgkm_pca_accum(edge_sums(9007199254740992, '1', '1'), '{1}'::real[])$$);
--- What a merge returns can be written and read again.
-SELECT edge_merge(edge_sums(4503599627370496, '1', '1'))::text::pca_sums FROM generate_series(1, 2);
-SELECT pg_temp.outcome($$SELECT pgkm_pca_combine(edge_sums(2, '1e308', '1'), edge_sums(2, '-1e308', '1'))$$);
+SELECT pg_temp.outcome($$SELECT edge_merge(edge_sums(9007199254740992, '{1}', '{1}')) FROM generate_series(1, 2)$$);
+SELECT pg_temp.outcome($$SELECT pgkm_pca_final(pgkm_pca_accum(edge_sums(9007199254740992, '{1}', '{1}'), '{1}'::real[]))$$);
+-- What a merge returns is a state.
+SELECT (pgkm_pca_final(edge_merge(edge_sums(4503599627370496, '{1}', '{1}')))).n FROM generate_series(1, 2);
+SELECT pg_temp.outcome($$SELECT pgkm_pca_combine(edge_sums(2, '{1e308}', '{1}'), edge_sums(2, '{-1e308}', '{1}'))$$);
 
 -- A type that its owner has altered is an error and no crash.
 BEGIN;

@@ -485,65 +485,59 @@ COMMENT ON FUNCTION pgkm_node_unload IS 'used between servers: drops the rows th
 
 -- One step
 
--- Types whose values are states of aggregates, too. Each function has the name of its symbol.
-DO $do$
-DECLARE
-    made record;
-    io   record;
-BEGIN
-    FOR made IN SELECT * FROM (VALUES
-        ('kmeans_sums', 'pgkm_sums',
-         'sums of one k-means step: features and weights of each cluster, and the inertia; can be merged'),
-        ('pca_sums', 'pgkm_pca_sums',
-         'state of the aggregate pca: options, mean, and products of deviations; can be merged')
-    ) AS list (type, prefix, comment)
-    LOOP
-        EXECUTE pg_catalog.format('CREATE TYPE %s', made.type);
-        FOR io IN SELECT * FROM (VALUES
-            ('in', 'cstring', made.type), ('out', made.type, 'cstring'),
-            ('recv', 'internal', made.type), ('send', made.type, 'bytea')) AS list (suffix, takes, gives)
-        LOOP
-            EXECUTE pg_catalog.format($$CREATE FUNCTION %1$s_%2$s(%3$s) RETURNS %4$s AS 'MODULE_PATHNAME', '%1$s_%2$s'
-                LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE$$, made.prefix, io.suffix, io.takes, io.gives);
-            EXECUTE pg_catalog.format($$COMMENT ON FUNCTION %s_%s IS 'I/O'$$, made.prefix, io.suffix);
-        END LOOP;
-        EXECUTE pg_catalog.format('CREATE TYPE %1$s (INPUT = %2$s_in, OUTPUT = %2$s_out, RECEIVE = %2$s_recv,
-            SEND = %2$s_send, INTERNALLENGTH = VARIABLE, ALIGNMENT = double, STORAGE = extended)', made.type, made.prefix);
-        EXECUTE pg_catalog.format('COMMENT ON TYPE %s IS %L', made.type, made.comment);
-    END LOOP;
-END
-$do$;
+CREATE TYPE kmeans_sums AS (
+    k           integer,
+    d           integer,
+    n           bigint,
+    inertia     double precision,
+    masses      double precision[],
+    features    double precision[],
+    low         double precision[],
+    fingerprint bigint
+);
+COMMENT ON TYPE kmeans_sums IS 'sums of one k-means step: features and weights of each cluster, and the inertia; can be merged';
 
 CREATE FUNCTION kmeans_sums_centroids(sums kmeans_sums) RETURNS double precision[]
-AS 'MODULE_PATHNAME', 'pgkm_sums_centroids'
+AS 'MODULE_PATHNAME', 'pgkm_step_centroids'
 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION kmeans_sums_centroids IS 'the new centroids, k x d; NULLs for a cluster without rows';
 CREATE FUNCTION kmeans_sums_masses(sums kmeans_sums) RETURNS double precision[]
-AS 'MODULE_PATHNAME', 'pgkm_sums_masses'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN (sums).masses;
 COMMENT ON FUNCTION kmeans_sums_masses IS 'the number of rows, or the sum of weights, of each cluster';
 CREATE FUNCTION kmeans_sums_features(sums kmeans_sums) RETURNS double precision[]
-AS 'MODULE_PATHNAME', 'pgkm_sums_features'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN (sums).features;
 COMMENT ON FUNCTION kmeans_sums_features IS 'sums of the features of each cluster, k x d';
 CREATE FUNCTION kmeans_sums_inertia(sums kmeans_sums) RETURNS double precision
-AS 'MODULE_PATHNAME', 'pgkm_sums_inertia'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN (sums).inertia;
 COMMENT ON FUNCTION kmeans_sums_inertia IS 'sum of squared distances to the nearest centroids';
 
-CREATE FUNCTION pgkm_sums_combine(kmeans_sums, kmeans_sums) RETURNS kmeans_sums
-AS 'MODULE_PATHNAME', 'pgkm_sums_combine'
+-- A state is bytea, changed in place: a row of arrays would be made anew for each row. What it holds is kmeans_sums in
+-- the order of the machine's bytes.
+CREATE FUNCTION pgkm_step_combine(bytea, bytea) RETURNS bytea
+AS 'MODULE_PATHNAME', 'pgkm_step_combine'
 LANGUAGE C IMMUTABLE PARALLEL SAFE COST 10;
-COMMENT ON FUNCTION pgkm_sums_combine IS 'combine function of kmeans_step and kmeans_merge';
+COMMENT ON FUNCTION pgkm_step_combine IS 'combine function of kmeans_step and kmeans_merge';
+CREATE FUNCTION pgkm_step_final(bytea) RETURNS kmeans_sums
+AS 'MODULE_PATHNAME', 'pgkm_step_final'
+LANGUAGE C IMMUTABLE PARALLEL SAFE COST 10;
+COMMENT ON FUNCTION pgkm_step_final IS 'final function of kmeans_step and kmeans_merge: the sums of a state';
+CREATE FUNCTION pgkm_merge_accum(bytea, kmeans_sums) RETURNS bytea
+AS 'MODULE_PATHNAME', 'pgkm_merge_accum'
+LANGUAGE C IMMUTABLE PARALLEL SAFE COST 10;
+COMMENT ON FUNCTION pgkm_merge_accum IS 'transition function of the aggregate kmeans_merge';
 CREATE FUNCTION pgkm_sums_add(kmeans_sums, kmeans_sums) RETURNS kmeans_sums
-AS 'MODULE_PATHNAME', 'pgkm_sums_combine'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN pgkm_step_final(pgkm_merge_accum(pgkm_merge_accum(NULL, $1), $2));
 COMMENT ON FUNCTION pgkm_sums_add IS 'implementation of + operator';
 CREATE OPERATOR + (LEFTARG = kmeans_sums, RIGHTARG = kmeans_sums, FUNCTION = pgkm_sums_add, COMMUTATOR = +);
 COMMENT ON OPERATOR + (kmeans_sums, kmeans_sums) IS 'merges sums over the same centroids';
 
 CREATE AGGREGATE kmeans_merge(sums kmeans_sums) (
-    SFUNC = pgkm_sums_combine, STYPE = kmeans_sums, COMBINEFUNC = pgkm_sums_combine, PARALLEL = SAFE);
+    SFUNC = pgkm_merge_accum, STYPE = bytea, FINALFUNC = pgkm_step_final, FINALFUNC_MODIFY = READ_ONLY,
+    COMBINEFUNC = pgkm_step_combine, PARALLEL = SAFE);
 COMMENT ON AGGREGATE kmeans_merge(kmeans_sums) IS 'merges sums over the same centroids';
 
 -- Principal component analysis
@@ -599,11 +593,11 @@ BEGIN ATOMIC
 END;
 COMMENT ON FUNCTION pca_components IS 'the components of a model as a relation, the largest variance first';
 
-CREATE FUNCTION pgkm_pca_combine(pca_sums, pca_sums) RETURNS pca_sums
+CREATE FUNCTION pgkm_pca_combine(bytea, bytea) RETURNS bytea
 AS 'MODULE_PATHNAME', 'pgkm_pca_combine'
 LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100;
 COMMENT ON FUNCTION pgkm_pca_combine IS 'combine function of the aggregate pca';
-CREATE FUNCTION pgkm_pca_final(pca_sums) RETURNS pca_model
+CREATE FUNCTION pgkm_pca_final(bytea) RETURNS pca_model
 AS 'MODULE_PATHNAME', 'pgkm_pca_final'
 LANGUAGE C IMMUTABLE PARALLEL SAFE COST 10000;
 COMMENT ON FUNCTION pgkm_pca_final IS 'final function of the aggregate pca: computes the components from the covariance';
@@ -830,17 +824,18 @@ BEGIN
          '(SFUNC = pgkm_update_accum, STYPE = internal, SSPACE = 65536, FINALFUNC = pgkm_update_final,
            FINALFUNC_MODIFY = READ_ONLY, PARALLEL = SAFE)',
          'adds rows to a model by the masses of its clusters: (model, features)'),
-        ('FUNCTION', 'pgkm_step_accum(kmeans_sums, %1$s, double precision[]%2$s)', ARRAY['', ', double precision'],
-         $$RETURNS kmeans_sums AS 'MODULE_PATHNAME', 'pgkm_step_accum' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 20$$,
+        ('FUNCTION', 'pgkm_step_accum(bytea, %1$s, double precision[]%2$s)', ARRAY['', ', double precision'],
+         $$RETURNS bytea AS 'MODULE_PATHNAME', 'pgkm_step_accum' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 20$$,
          'transition function of the aggregate kmeans_step'),
         ('AGGREGATE', 'kmeans_step(features %1$s, centroids double precision[]%2$s)', ARRAY['', ', weight double precision'],
-         '(SFUNC = pgkm_step_accum, STYPE = kmeans_sums, COMBINEFUNC = pgkm_sums_combine, PARALLEL = SAFE)',
+         '(SFUNC = pgkm_step_accum, STYPE = bytea, FINALFUNC = pgkm_step_final, FINALFUNC_MODIFY = READ_ONLY,
+           COMBINEFUNC = pgkm_step_combine, PARALLEL = SAFE)',
          'assigns rows to the nearest centroids and sums them: (features, centroids [, weight])'),
-        ('FUNCTION', 'pgkm_pca_accum(pca_sums, %1$s%2$s)', ARRAY['', ', pca_options', ', pca_options, double precision'],
-         $$RETURNS pca_sums AS 'MODULE_PATHNAME', 'pgkm_pca_accum' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 20$$,
+        ('FUNCTION', 'pgkm_pca_accum(bytea, %1$s%2$s)', ARRAY['', ', pca_options', ', pca_options, double precision'],
+         $$RETURNS bytea AS 'MODULE_PATHNAME', 'pgkm_pca_accum' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 20$$,
          'transition function of the aggregate pca'),
         ('AGGREGATE', 'pca(features %1$s%2$s)', ARRAY['', ', options pca_options', ', options pca_options, weight double precision'],
-         '(SFUNC = pgkm_pca_accum, STYPE = pca_sums, FINALFUNC = pgkm_pca_final, FINALFUNC_MODIFY = READ_ONLY,
+         '(SFUNC = pgkm_pca_accum, STYPE = bytea, FINALFUNC = pgkm_pca_final, FINALFUNC_MODIFY = READ_ONLY,
            COMBINEFUNC = pgkm_pca_combine, PARALLEL = SAFE)',
          'principal component analysis of feature vectors: (features [, options [, weight]])'),
         ('FUNCTION', 'pca_transform(model pca_model, features %1$s)', ARRAY[''],
@@ -926,6 +921,14 @@ BEGIN
         ('kmeans_origin.fitted_at', 'start of the transaction of the fit; NULL from an aggregate'),
         ('kmeans_origin.means', 'mean of each feature of the rows; NULL with tol 0 unless standardized'),
         ('kmeans_origin.deviations', 'standard deviation of each feature of the rows; NULL likewise'),
+        ('kmeans_sums.k', 'number of centroids'),
+        ('kmeans_sums.d', 'number of features'),
+        ('kmeans_sums.n', 'number of rows'),
+        ('kmeans_sums.inertia', 'sum of squared distances to the nearest centroids'),
+        ('kmeans_sums.masses', 'number of rows, or sum of weights, of each cluster'),
+        ('kmeans_sums.features', 'sums of the features of each cluster, k x d'),
+        ('kmeans_sums.low', 'what rounding has taken from inertia, masses and features, in this order; empty: nothing'),
+        ('kmeans_sums.fingerprint', 'of the centroids; sums of others do not merge'),
         ('pca_options.n_components', 'components to keep; below 1: the share of the variance that they explain'),
         ('pca_options.whiten', 'whether scores have variance 1'),
         ('pca_options.standardize', 'whether each feature is divided by its standard deviation'),

@@ -10,6 +10,7 @@ the statement that did it; the same seed repeats the same statements. Needs psyc
 import argparse
 import math
 import random
+import struct
 import sys
 import time
 
@@ -91,15 +92,14 @@ def pca_options(dice):
             f"{dice.choice(['true', 'false'])}, {dice.choice(['true', 'false'])})")
 
 
-def pca_sums(dice):
-    """A state made by hand: mostly well formed, seldom one that rows could have."""
+def pca_state(dice):
+    """A state made by hand (src/pg/pca/sums.h): mostly well formed, seldom one that rows could have."""
     d = dice.choice([1, 2, 3])
-    numbers = ["0", "1", "-1", "0.5", "1e300", "1.7e308", "1e-320", "-1e308", "7"]
-    mean = ",".join(dice.choice(numbers) for _ in range(d))
-    cross = ",".join(dice.choice(numbers) for _ in range(d * (d + 1) // 2 + (dice.random() < 0.05)))
-    n = dice.choice(["1", "2", "1000", "9007199254740992", "0", "-1", "1e3"])
-    return (f"'{{\"version\":1,\"n\":{n},\"d\":{d},\"n_components\":{dice.choice(['0', '1', '0.5', '7'])},\"whiten\":{dice.randint(0, 1)},"
-            f"\"standardize\":{dice.randint(0, 1)},\"mean\":[{mean}],\"cross\":[{cross}]}}'::pca_sums")
+    numbers = [0, 1, -1, 0.5, 1e300, 1.7e308, 1e-320, -1e308, 7]
+    values = [dice.choice(numbers) for _ in range(d + d * (d + 1) // 2 + (dice.random() < 0.05))] + [0.0] * (8 * (d + 1))
+    n = dice.choice([1, 2, 1000, 9007199254740992, 0, -1])
+    head = struct.pack("=HBBiiqdd", 1, dice.randint(0, 1), dice.randint(0, 1), d, 0, n, float(n), dice.choice([0, 1, 0.5, 7]))
+    return f"'\\x{(head + struct.pack(f'={len(values)}d', *values)).hex()}'::bytea"
 
 
 def mixture_or_components(dice, k, source):
@@ -119,8 +119,8 @@ def mixture_or_components(dice, k, source):
         return (f"SELECT pca_inverse_transform(m, pca_transform(m, f)), c.* FROM (SELECT pca(f, {pca_options(dice)}) AS m FROM {source}) AS s, "
                 f"pca_components(m) AS c, {others}")
     if form == 6:
-        return f"SELECT pgkm_pca_final(pgkm_pca_combine({pca_sums(dice)}, {pca_sums(dice)}))"
-    return f"SELECT pca_transform(pgkm_pca_final({pca_sums(dice)}), '{{1}}'::float8[])"
+        return f"SELECT pgkm_pca_final(pgkm_pca_combine({pca_state(dice)}, {pca_state(dice)}))"
+    return f"SELECT pca_transform(pgkm_pca_final({pca_state(dice)}), '{{1}}'::float8[])"
 
 
 def tables(dice, k, source):

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Tables of models, sums and labels survive pg_dump and pg_restore, bit for bit.
 set -euo pipefail
-echo 1..8
+echo 1..6
 source "$(dirname "$0")/../../scripts/lib/tap.sh"
 folder=$(mktemp -d)
 restored=${PGDATABASE}_restored
@@ -24,8 +24,8 @@ CREATE TABLE dump_sums AS
 SELECT id % 3 AS part, kmeans_step(f, '{{0,0,0},{0,0,50},{0.1,0.2,90}}', sqrt(id)) AS sums FROM dump_rows GROUP BY part;
 ALTER TABLE dump_sums ADD CHECK (kmeans_sums_inertia(sums) > 0);
 CREATE TABLE dump_pca AS
-SELECT id % 2 AS part, pca(f, pca_options(n_components => 2, whiten => true, standardize => true)) AS model,
-    (SELECT pgkm_pca_accum(NULL, f, pca_options(2))) AS sums FROM dump_rows WHERE id < 50 GROUP BY part, id, f;
+SELECT id % 2 AS part, pca(f, pca_options(n_components => 2, whiten => true, standardize => true)) AS model
+FROM dump_rows WHERE id < 50 GROUP BY part;
 CREATE TABLE dump_mixtures AS
 SELECT kind, gmm(f, 3, gmm_options(kind)) AS model, gmm_options(means_init => '{{1,2},{3,4}}') AS options
 FROM dump_rows, unnest(ARRAY['full', 'tied', 'diag', 'spherical']) AS kind GROUP BY kind;
@@ -47,7 +47,7 @@ content() {
         -c 'SELECT * FROM dump_labels ORDER BY id' -c 'SELECT * FROM dump_cells ORDER BY name, cell' \
         -c 'SELECT * FROM dump_kept ORDER BY name' -c "SELECT relowner::regrole FROM pg_class WHERE relname = 'dump_kept'" \
         -c 'SELECT kind, model::text, options::text FROM dump_mixtures ORDER BY kind' \
-        -c 'SELECT part, model::text, sums::text FROM dump_pca ORDER BY 1, 2, 3' \
+        -c 'SELECT part, model::text FROM dump_pca ORDER BY 1' \
         -c "SELECT to_jsonb(f) - 'origin' FROM dump_fit AS f" -c 'SELECT * FROM dump_scan ORDER BY cluster_id' \
         -c "SELECT (to_jsonb(kmeans_fit('dump_rows', '{f}', 5)) - 'origin')::text"
 }
@@ -84,33 +84,3 @@ query -c "COPY dump_binary FROM STDIN (FORMAT binary)" <"$folder/sums"
 same=$(query -c "SELECT bool_and(a.sums::text = b.sums::text) FROM dump_sums AS a JOIN dump_binary AS b USING (part)")
 [ "$same" = t ] && status=0 || status=1
 result $status "sums are the same after COPY in binary form"
-
-query -c "COPY dump_pca (sums) TO STDOUT (FORMAT binary)" >"$folder/pca_sums"
-query -c "CREATE TABLE dump_pca_binary (sums pca_sums)"
-query -c "COPY dump_pca_binary FROM STDIN (FORMAT binary)" <"$folder/pca_sums"
-same=$(query -c "SELECT count(*) = 49 FROM (SELECT sums::text FROM dump_pca INTERSECT ALL SELECT sums::text FROM dump_pca_binary) AS t")
-[ "$same" = t ] && status=0 || status=1
-result $status "moments are the same after COPY in binary form"
-
-# A flip of any bit of a value is read as another value or refused; no crash.
-query -c "COPY (SELECT kmeans_step('{1}'::real[], '{{0}}')) TO STDOUT (FORMAT binary)" >"$folder/value"
-query -c "CREATE TABLE dump_broken (sums kmeans_sums)"
-chmod 755 "$folder" # the server reads the damaged values
-size=$(stat -c %s "$folder/value")
-head=25 # signature, flags, extension, column count and the length of the value come before it
-for ((byte = head; byte < size - 2; byte++)); do
-    damaged=$folder/damaged.$byte
-    old=$(od -An -tu1 -j $byte -N 1 "$folder/value")
-    cp "$folder/value" "$damaged"
-    printf "\\x$(printf %02x $((old ^ 1 << byte % 8)))" | dd of="$damaged" bs=1 seek=$byte conv=notrunc status=none
-    chmod 644 "$damaged"
-    echo "COPY dump_broken FROM '$damaged' (FORMAT binary);"
-    echo '\echo' $byte :LAST_ERROR_SQLSTATE
-done >"$folder/script"
-psql -Xqt -f "$folder/script" >"$folder/codes" 2>/dev/null || true
-# Version, k and d must be as they were; a bit of a sum makes another sum, unless it makes
-# it negative, infinite or NaN.
-unexpected=$(awk -v head=$head '$2 != "22P03" && ($1 < head + 12 || $2 != "00000")' "$folder/codes")
-[ -z "$unexpected" ] && [ "$(wc -l <"$folder/codes")" -eq $((size - 2 - head)) ] && status=0 || status=1
-[ $status -eq 0 ] || sed 's/^/# /' "$folder/codes"
-result $status "damaged binary values are refused with 22P03"

@@ -1,9 +1,10 @@
 /*
- * flat_state.h - states of aggregates that are values of a type of their own: kmeans_sums, pca_sums.
+ * flat_state.h - states of aggregates that are bytea: those of kmeans_step and pca.
  *
  * Such a state is one flat varlena that begins with its length and a version, and nothing of this
- * server is in it. Its size never changes, so that an aggregate changes it in place. Elsewhere a copy is
- * changed. A State has the fields version and values, the constants type_name and current_version, and the
+ * server but the order of its bytes is in it. Its size never changes, so that an aggregate changes it in place.
+ * Elsewhere a copy is changed. Anybody can call the functions of an aggregate with bytes of his own, so these are
+ * checked in each call: a State has the fields version and values, the constants aggregate and current_version, and the
  * functions is_whole() (whether its numbers and its length fit together) and rows().
  */
 #ifndef PGKM_PG_FLAT_STATE_H
@@ -13,16 +14,18 @@
 
 #include "pg/run/row_context.h"
 
-/* A state of `size` bytes, zero but for its head, in the aggregate's memory; outside of an aggregate in
- * the caller's. */
-template <typename State>
-static State *pgkm_flat_create(FunctionCallInfo fcinfo, Size size)
+/* Where a state lies that the function makes: in the aggregate's memory, outside of an aggregate in the caller's. */
+static inline MemoryContext pgkm_flat_context(FunctionCallInfo fcinfo)
 {
     MemoryContext context;
 
-    if (!AggCheckCallContext(fcinfo, &context))
-        context = CurrentMemoryContext;
+    return AggCheckCallContext(fcinfo, &context) ? context : CurrentMemoryContext;
+}
 
+/* A state of `size` bytes, zero but for its head. */
+template <typename State>
+static State *pgkm_flat_create(MemoryContext context, Size size)
+{
     State *const state = (State *)MemoryContextAllocZero(context, size);
 
     SET_VARSIZE(state, size);
@@ -30,17 +33,19 @@ static State *pgkm_flat_create(FunctionCallInfo fcinfo, Size size)
     return state;
 }
 
-/* Argument `number` as a checked state, aligned and with a four-byte header. XX001 for a value that is
- * damaged, or that another version of the extension has written. */
+/* Argument `number` as a checked state, aligned and with a four-byte header. 22P03 for other bytes, as those of another
+ * version of the extension. */
 template <typename State>
 static State *pgkm_flat_argument(FunctionCallInfo fcinfo, int number, bool copy = false)
 {
     const Datum value = PG_GETARG_DATUM(number);
-    State *const state = (State *)(copy ? PG_DETOAST_DATUM_COPY(value) : PG_DETOAST_DATUM(value));
+    const bool in_place = !copy && (Datum)TYPEALIGN(alignof(State), value) == value;
+    State *const state = (State *)(in_place ? PG_DETOAST_DATUM(value) : PG_DETOAST_DATUM_COPY(value));
 
     if (VARSIZE(state) < offsetof(State, values) || state->version != State::current_version || !state->is_whole())
-        ereport(ERROR, (errcode(ERRCODE_DATA_CORRUPTED),
-                        errmsg("value of type %s is damaged or of another version", State::type_name)));
+        ereport(ERROR, (errcode(ERRCODE_INVALID_BINARY_REPRESENTATION),
+                        errmsg("invalid state of aggregate %s", State::aggregate),
+                        errdetail("It is damaged, or of another version of pg_kmeans or another kind of machine.")));
     return state;
 }
 

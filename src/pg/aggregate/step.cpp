@@ -75,7 +75,7 @@ static KmeansSums *begin_sums(FunctionCallInfo fcinfo, const Centroids *centroid
                     (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                      errmsg("element [%d][%d] of the centroids is not a finite number of magnitude at most 2^500",
                             (int)(i / centroids->d) + 1, (int)(i % centroids->d) + 1)));
-    return sums_create(fcinfo, centroids->k, centroids->d, print);
+    return sums_create(pgkm_flat_context(fcinfo), centroids->k, centroids->d, print);
 }
 
 static void check_same_centroids(const KmeansSums *sums, const Centroids *centroids, uint64 print)
@@ -138,7 +138,7 @@ static KmeansSums *accumulate(FunctionCallInfo fcinfo, KmeansSums *sums)
 }
 
 /*
- * pgkm_step_accum(state kmeans_sums, features anyarray, centroids float8[][] [, weight float8])
+ * pgkm_step_accum(state bytea, features anyarray, centroids float8[][] [, weight float8])
  *
  *   if features is NULL or all NULLs, or weight is NULL or 0: return state
  *   if state is NULL: state := zero sums for the k x d centroids

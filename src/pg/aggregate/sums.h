@@ -1,9 +1,7 @@
 /*
- * sums.h - kmeans_sums, the state and the result of the aggregate kmeans_step.
+ * sums.h - the sums of the aggregate kmeans_step: its state, and kmeans_sums, the composite type that it returns.
  *
- * One flat varlena: no pointer, no type id, nothing of this server, so that it can be
- * stored, dumped, sent to another machine and merged there. Its size depends on k and d
- * alone, so a transition function can update it in place.
+ * The state's size depends on k and d alone, so a transition function can update it in place.
  *
  * Every sum is kept as an unevaluated pair high + low (Dekker 1971): high is the sum
  * rounded to float64, low what the rounding lost. A plain float64 sum drifts by 1e-10
@@ -25,7 +23,7 @@ struct KmeansSums {
     uint64 fingerprint;                   /* of the centroids: sums of different centroids must not be merged */
     double values[FLEXIBLE_ARRAY_MEMBER]; /* sums_count() highs, then as many lows */
 
-    static constexpr char type_name[] = "kmeans_sums";
+    static constexpr char aggregate[] = "kmeans_step";
     static constexpr uint16 current_version = 1;
 
     bool is_whole() const;
@@ -58,11 +56,8 @@ static inline void sums_add(double *high, double *low, double x)
     *low = lost - (*high - sum);
 }
 
-/* An empty state, as pgkm_flat_create makes it; 54000 when it would pass 1 GB. */
-KmeansSums *sums_create(FunctionCallInfo fcinfo, int32 k, int32 d, uint64 fingerprint);
-
-/* NULL, or what is wrong with the numbers of a state that came from outside. */
-const char *sums_complaint(const KmeansSums *sums);
+/* An empty state; 54000 when it or its kmeans_sums would pass 1 GB. */
+KmeansSums *sums_create(MemoryContext context, int32 k, int32 d, uint64 fingerprint);
 
 /* Raises 22003 unless the number, or the pair's sum, is finite. */
 void sums_check_range(double high);

@@ -1,8 +1,8 @@
 /*
  * aggregate.cpp - pca(features [, options [, weight]]): rows into moments, moments into a model.
  *
- * Like kmeans_step it keeps nothing between calls but the state, which is a value of a type of
- * its own: a distributed planner can call the parts one by one.
+ * Like kmeans_step it keeps nothing between calls but the state, which is bytea: a distributed planner can call the
+ * parts one by one.
  */
 #include "pg/pca/sums.h"
 
@@ -35,7 +35,7 @@ static PcaSums *begin_sums(FunctionCallInfo fcinfo, const PgkmVector *vector)
 {
     const PgkmPcaOptions options = read_options(fcinfo);
 
-    return pca_sums_create(fcinfo, vector->length, &options);
+    return pca_sums_create(pgkm_flat_context(fcinfo), vector->length, &options);
 }
 
 static void check_options(FunctionCallInfo fcinfo, const PcaSums *sums)
@@ -76,7 +76,7 @@ static PcaSums *accumulate(FunctionCallInfo fcinfo, PcaSums *sums)
 }
 
 /*
- * pgkm_pca_accum(state pca_sums, features anyarray [, options pca_options [, weight float8]])
+ * pgkm_pca_accum(state bytea, features anyarray [, options pca_options [, weight float8]])
  *
  *   if features is NULL or all NULLs, or weight is NULL or 0: return state
  *   if state is NULL: state := no rows, with options
@@ -90,7 +90,7 @@ Datum pgkm_pca_accum(PG_FUNCTION_ARGS)
 }
 
 /*
- * pgkm_pca_final(state pca_sums) -> pca_model: NULL without rows. The state stays as it is, so that
+ * pgkm_pca_final(state bytea) -> pca_model: NULL without rows. The state stays as it is, so that
  * a window frame may go on growing.
  */
 Datum pgkm_pca_final(PG_FUNCTION_ARGS)
@@ -109,6 +109,7 @@ Datum pgkm_pca_final(PG_FUNCTION_ARGS)
     PcaSums *const sums = pgkm_flat_argument<PcaSums>(fcinfo, 0, true); /* the job's own */
 
     pca_sums_flush(sums);
+    pca_sums_check(sums);
     MemoryContextSwitchTo(caller);
 
     memset(&request, 0, sizeof request);

@@ -1,5 +1,5 @@
 /*
- * sums.cpp - making, checking and merging values of type pca_sums.
+ * sums.cpp - states of the aggregate pca made, checked and merged.
  */
 #include "pg/pca/sums.h"
 
@@ -22,14 +22,14 @@ static Size sums_size(int32 d)
     return offsetof(PcaSums, values) + values * sizeof(double);
 }
 
-PcaSums *pca_sums_create(FunctionCallInfo fcinfo, int32 d, const PgkmPcaOptions *options)
+PcaSums *pca_sums_create(MemoryContext context, int32 d, const PgkmPcaOptions *options)
 {
     /* Below this no product can overflow. */
     if (d > 65536 || sums_size(d) > MaxAllocSize)
         ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
                         errmsg("the covariance of %d features exceeds the maximum size of a value", d)));
 
-    PcaSums *const sums = pgkm_flat_create<PcaSums>(fcinfo, sums_size(d));
+    PcaSums *const sums = pgkm_flat_create<PcaSums>(context, sums_size(d));
 
     sums->whiten = options->whiten != 0;
     sums->standardize = options->standardize != 0;
@@ -40,7 +40,8 @@ PcaSums *pca_sums_create(FunctionCallInfo fcinfo, int32 d, const PgkmPcaOptions 
 
 bool PcaSums::is_whole() const
 {
-    return d >= 1 && d <= 65536 && pending >= 0 && pending <= pca_sums_capacity(d) && VARSIZE(this) == sums_size(d);
+    return d >= 1 && d <= 65536 && pending >= 0 && pending < pca_sums_capacity(d) && n >= 0 && n <= PGKM_MAX_ROWS &&
+           whiten <= 1 && standardize <= 1 && VARSIZE(this) == sums_size(d);
 }
 
 PcaSums *pca_sums_whole(PcaSums *sums)
@@ -112,10 +113,16 @@ void pca_sums_check_options(const PcaSums *sums, const PgkmPcaOptions *options)
                 (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("options must be the same for all rows of a group")));
 }
 
-const char *pca_sums_complaint(PcaSums *sums)
+/* NULL, or what is wrong with the numbers. */
+static const char *complaint(PcaSums *sums)
 {
+    const PgkmPcaOptions options = pca_sums_options(sums);
     const double *cross = pca_sums_cross(sums);
 
+    if (!pgkm_options_are_valid(&pgkm_pca_options_type, &options))
+        return "An option is out of range.";
+    if (sums->n < 1)
+        return "There are no rows.";
     if (!(sums->mass > 0) || !std::isfinite(sums->mass))
         return "The sum of the weights is not a finite number above 0.";
     for (int64 i = 0; i < sums->d + pca_sums_cross_count(sums->d); ++i)
@@ -130,6 +137,15 @@ const char *pca_sums_complaint(PcaSums *sums)
             if (std::fabs(*cross) / 2 > sum_of_squares(sums, a) / 3.999999 + sum_of_squares(sums, b) / 3.999999)
                 return "A sum of products is larger than the sums of squares allow.";
     return NULL;
+}
+
+void pca_sums_check(PcaSums *sums)
+{
+    const char *const wrong = complaint(sums);
+
+    if (wrong != NULL)
+        ereport(ERROR, (errcode(ERRCODE_INVALID_BINARY_REPRESENTATION),
+                        errmsg("invalid state of aggregate %s", PcaSums::aggregate), errdetail("%s", wrong)));
 }
 
 /* Adds b's rows, from its moments, to a. An error unless d and the options are the same. */
@@ -153,7 +169,7 @@ static void merge(PcaSums *a, PcaSums *b)
     check_range(a);
 }
 
-/* pgkm_pca_combine(a pca_sums, b pca_sums) -> pca_sums */
+/* pgkm_pca_combine(a bytea, b bytea) -> bytea */
 Datum pgkm_pca_combine(PG_FUNCTION_ARGS)
 {
     return pgkm_flat_combine<PcaSums>(fcinfo, merge);

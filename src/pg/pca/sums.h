@@ -1,10 +1,8 @@
 /*
- * sums.h - pca_sums, the state of the aggregate pca: options, moments, and a few rows that
- * still wait to be added to them.
+ * sums.h - the state of the aggregate pca: options, moments, and a few rows that still wait to be added to them.
  *
- * One flat varlena like kmeans_sums (sums.h): nothing of this server in it, so that partial
- * states travel between processes and nodes; its size depends on d alone, so the transition
- * function updates it in place. Rows are added some at a time, as a product of matrices.
+ * Its size depends on d alone, so the transition function updates it in place. Rows are added some at a time, as a
+ * product of matrices.
  */
 #ifndef PGKM_PG_PCA_SUMS_H
 #define PGKM_PG_PCA_SUMS_H
@@ -15,16 +13,16 @@
 struct PcaSums {
     int32 vl_len_; /* varlena header, never touched directly */
     uint16 version;
-    bool whiten;
-    bool standardize;
+    uint8 whiten;      /* 0 or 1 */
+    uint8 standardize; /* 0 or 1 */
     int32 d;
-    int32 pending;                        /* rows that wait; 0 in a value outside an aggregate */
+    int32 pending;                        /* rows that wait */
     int64 n;                              /* rows in the moments */
     double mass;                          /* their weights' sum */
     double n_components;                  /* as in PgkmPcaOptions */
     double values[FLEXIBLE_ARRAY_MEMBER]; /* mean, cross, place for pending rows and their weights */
 
-    static constexpr char type_name[] = "pca_sums";
+    static constexpr char aggregate[] = "pca";
     static constexpr uint16 current_version = 1;
 
     bool is_whole() const;
@@ -64,8 +62,8 @@ static inline double *pca_sums_weights(PcaSums *sums)
     return pca_sums_rows(sums) + (Size)pca_sums_capacity(sums->d) * sums->d;
 }
 
-/* An empty state, as pgkm_flat_create makes it; 54000 when it would pass 1 GB. */
-PcaSums *pca_sums_create(FunctionCallInfo fcinfo, int32 d, const PgkmPcaOptions *options);
+/* An empty state; 54000 when it would pass 1 GB. */
+PcaSums *pca_sums_create(MemoryContext context, int32 d, const PgkmPcaOptions *options);
 
 /* The state without waiting rows: itself, or a copy that they were added to. */
 PcaSums *pca_sums_whole(PcaSums *sums);
@@ -78,7 +76,7 @@ PgkmPcaOptions pca_sums_options(const PcaSums *sums);
 /* 22023 unless the options are those of the state. */
 void pca_sums_check_options(const PcaSums *sums, const PgkmPcaOptions *options);
 
-/* NULL, or what is wrong with the numbers of a state that came from outside. */
-const char *pca_sums_complaint(PcaSums *sums);
+/* 22P03 for numbers that no rows have, of a state that may have come from outside and has no rows that wait. */
+void pca_sums_check(PcaSums *sums);
 
 #endif
