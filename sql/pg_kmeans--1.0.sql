@@ -920,7 +920,7 @@ BEGIN
         ('kmeans_origin.options', 'options of the fit, and weight, nulls and filter where they were given'),
         ('kmeans_origin.fitted_at', 'start of the transaction of the fit; NULL from an aggregate'),
         ('kmeans_origin.means', 'mean of each feature of the rows; NULL with tol 0 unless standardized'),
-        ('kmeans_origin.deviations', 'standard deviation of each feature of the rows; NULL likewise'),
+        ('kmeans_origin.deviations', 'standard deviation of each feature of the rows; NULL where means is'),
         ('kmeans_sums.k', 'number of centroids'),
         ('kmeans_sums.d', 'number of features'),
         ('kmeans_sums.n', 'number of rows'),
