@@ -135,6 +135,17 @@ static inline Snapshot get_toast_snapshot(void)
 #define PG_SIG_IGN SIG_IGN
 #endif
 
+/* 17 tells how much memory an area has. Before, the number of the segment that holds `last`, something in the area,
+ * says it about: each two segments are twice as large as the two before. */
+extern "C" {
+#include "utils/dsa.h"
+}
+#if PG_VERSION_NUM >= 170000
+#define pgkm_area_bytes(area, last) dsa_get_total_size(area)
+#else
+#define pgkm_area_bytes(area, last) ((Size)1048576 << (((last) >> 40) / 2 + 1))
+#endif
+
 /* 18 can leave room before a minimal tuple (4d143509cbfd). */
 #if PG_VERSION_NUM >= 180000
 #define pgkm_form_minimal_tuple(tupdesc, values, nulls) heap_form_minimal_tuple(tupdesc, values, nulls, 0)

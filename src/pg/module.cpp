@@ -4,8 +4,6 @@
 #include "pg/compat.h"
 
 #include "pg/plan/plan.h"
-#include "pg/shared/pinned_slices.h"
-#include "pg/shared/seal.h"
 #include "pg/service/worker.h"
 #include "pg/settings.h"
 #include "pg/version.h"
@@ -25,8 +23,6 @@ void _PG_init(void)
     pgkm_settings_define();
     fit_path_install();
     labels_path_install();
-    pinned_slices_install();
-    pgkm_seal_install();
     if (process_shared_preload_libraries_in_progress && pgkm_service_enabled)
         pgkm_service_register();
 }

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Rows that parallel workers have left in shared memory, in slices, reach the service as they are: the
-# same results with any number of workers, also where the device fails.
+# Rows that parallel workers have left in shared memory reach the service: the same results with any number
+# of workers, also where the device fails.
 set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 source "$here/scripts/lib/common.sh"

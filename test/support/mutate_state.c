@@ -5,15 +5,21 @@
 #include "postgres.h"
 
 #include "fmgr.h"
+#include "postmaster/bgworker.h"
 #include "utils/guc.h"
+
+/* Where a state says where its rows are (SerialHead in src/pg/aggregate/parallel.cpp). */
+#define NAMED_QUERY 56
+#define NAMED_BLOCK 64
+#define NAMED_ROWS 72
 
 PG_MODULE_MAGIC;
 PG_FUNCTION_INFO_V1(mutate_state);
 
 /*
- * mutate_state(internal) -> bytea: of the settings mutate.at and mutate.by, the byte to change, counted
- * from the start or, if negative, back from the end, and what is added to it. With mutate.by = 0 the
- * bytes are told in a NOTICE.
+ * mutate_state(internal) -> bytea: of the settings mutate.at and mutate.by, the byte to change, and what is added to
+ * it. With mutate.by = 0 the bytes are told in a NOTICE. With mutate.by = 1000 the state names memory of the query that
+ * the worker belongs to.
  */
 Datum mutate_state(PG_FUNCTION_ARGS)
 {
@@ -31,9 +37,17 @@ Datum mutate_state(PG_FUNCTION_ARGS)
             sprintf(text + 2 * i, "%02x", (unsigned char)bytes[i]);
         ereport(NOTICE, (errmsg("state %s", text)));
     }
-    if (at < 0)
-        at += size;
-    if (at >= 0 && at < size)
+    if (by == 1000) {
+        const uint32 query = DatumGetUInt32(MyBgworkerEntry->bgw_main_arg);
+        const uint64 block = 1 << 20;
+        const int64 rows = 1;
+
+        memcpy(bytes + NAMED_QUERY, &query, sizeof query);
+        memcpy(bytes + NAMED_BLOCK, &block, sizeof block);
+        memcpy(bytes + NAMED_ROWS, &rows, sizeof rows);
+        ereport(NOTICE, (errmsg("state names memory")));
+    } else if (at >= 0 && at < size) {
         bytes[at] += (char)by;
+    }
     PG_RETURN_BYTEA_P(state);
 }

@@ -10,7 +10,6 @@
 #include "pg/aggregate/flat_state.h"
 #include "pg/compat.h"
 #include "pg/values/datum.h"
-#include "pg/rows/image.h"
 
 extern "C" {
 PG_FUNCTION_INFO_V1(pgkm_aggregate_transition);
@@ -46,7 +45,8 @@ static AggregateState *begin_group(FunctionCallInfo fcinfo, const PgkmOptionsTyp
                      pgkm_is_constant_in_group(fcinfo, ARGUMENT_OPTIONS));
     state->rows =
         pgkm_rows_create(context, pgkm_element_of(vector->element_type), vector->length, PG_NARGS() > ARGUMENT_WEIGHT);
-    pgkm_rows_image_expect(state->rows, fcinfo);
+    state->area = shared_rows_area(fcinfo);
+    state->block = state->area == NULL ? PG_INT64_MAX : shared_rows_of_block(state->rows);
     pgkm_batch_enlist(fcinfo, context, state);
     return state;
 }
@@ -68,6 +68,9 @@ static AggregateState *add_row(FunctionCallInfo fcinfo, const PgkmOptionsType *t
     }
     if (!pgkm_rows_add(state->rows, &vector, weight, &fault))
         pgkm_raise_row_fault(&fault, NULL);
+    /* Where there is no room, the rows stay here. */
+    if (state->rows->n == state->block && !shared_rows_leave(&state->shared, state->area, state->rows))
+        state->block = PG_INT64_MAX;
     return state;
 }
 
@@ -88,7 +91,7 @@ static Datum collect_row(FunctionCallInfo fcinfo, const PgkmOptionsType *type)
         PG_ARGISNULL(ARGUMENT_STATE) ? NULL : (AggregateState *)PG_GETARG_POINTER(ARGUMENT_STATE);
     const auto add = [type](FunctionCallInfo call, AggregateState *to) { return add_row(call, type, to); };
 
-    return pgkm_accumulate(fcinfo, state, state == NULL ? 0 : state->rows->n, add);
+    return pgkm_accumulate(fcinfo, state, state == NULL ? 0 : state->shared.n + state->rows->n, add);
 }
 
 Datum pgkm_aggregate_transition(PG_FUNCTION_ARGS)

@@ -4,9 +4,10 @@
 #ifndef PGKM_PG_AGGREGATE_AGGREGATE_H
 #define PGKM_PG_AGGREGATE_AGGREGATE_H
 
-#include "pg/run/run_job.h"
+#include "pg/aggregate/shared_rows.h"
 #include "pg/kmeans/group_arguments.h"
 #include "pg/rows/rows.h"
+#include "pg/run/run_job.h"
 
 extern "C" {
 #include "fmgr.h"
@@ -16,6 +17,9 @@ extern "C" {
 struct AggregateState {
     PgkmGroupArguments group;
     PgkmRows *rows;
+    SharedRows shared;     /* those of a partial aggregate that are in the query's area already */
+    dsa_area *area;        /* where it may leave more; or NULL */
+    int64 block;           /* it does so when it has so many in `rows` */
     PgkmJobHolder *holder; /* of the last fit */
     bool fitted;           /* in a batch: holder has its result */
     int64 place;           /* among the groups of that batch */
@@ -30,5 +34,10 @@ const PgkmResult *pgkm_aggregate_run(const PgkmRequest *request, MemoryContext c
 
 /* The memory of the aggregate that a support function is called for; XX000 outside of one. */
 MemoryContext pgkm_aggregate_context(FunctionCallInfo fcinfo);
+
+/* 22P03: these bytes are no state of an aggregate. */
+[[noreturn]] void pgkm_raise_state(const char *detail);
+
+extern "C" PGDLLEXPORT Datum pgkm_aggregate_serialize(PG_FUNCTION_ARGS);
 
 #endif

@@ -8,7 +8,6 @@
 #include "pg/gmm/gmm.h"
 #include "pg/kmeans/model.h"
 #include "pg/kmeans/options.h"
-#include "pg/rows/image.h"
 
 extern "C" {
 #include "executor/executor.h"
@@ -69,7 +68,6 @@ void pgkm_group_request(const PgkmGroupArguments *group, const PgkmRows *rows, P
 {
     memset(request, 0, sizeof *request);
     request->points = pgkm_rows_points(rows);
-    request->segment = pgkm_rows_segment(rows);
     request->k = group->k;
     if (group->type == &pgkm_mixture_options_type) {
         request->algorithm = PGKM_MIXTURE;

@@ -4,13 +4,12 @@
  */
 #include "pg/aggregate/aggregate.h"
 
+#include <cfloat>
+
 #include "pg/aggregate/batch.h"
 #include "pg/compat.h"
-#include "pg/rows/image.h"
-#include "pg/service/session.h"
 
 extern "C" {
-#include "storage/shmem.h"
 #include "utils/memutils.h"
 
 PG_FUNCTION_INFO_V1(pgkm_aggregate_combine);
@@ -18,12 +17,18 @@ PG_FUNCTION_INFO_V1(pgkm_aggregate_serialize);
 PG_FUNCTION_INFO_V1(pgkm_aggregate_deserialize);
 }
 
-/* Raise it when the head or the image of the rows changes. */
-#define SERIAL_VERSION 1
+/* Raise it when the head or what follows it changes. */
+#define SERIAL_VERSION 2
 #define SERIAL_MAGIC 0x706b6d73
 
-/* The start of a written state; the options' arrays and the image of the rows follow. The servers of
- * one build read it, so it is the structs as they are. */
+/* Fewer bytes of rows are copied faster than they are left in shared memory. */
+#define LEAST_SHARED_BYTES 16384
+
+/* Bytes left for the tuple and message around a state, below the largest allocation. */
+#define TUPLE_MARGIN 65536
+
+/* The start of a written state. The options' arrays, n x d values and n weights follow, where they lie close together.
+ * The servers of one build read it, so it is the structs as they are. */
 struct SerialHead {
     uint32 magic; /* of another byte order it is another one */
     uint16 version;
@@ -31,61 +36,64 @@ struct SerialHead {
     uint64 size; /* of the whole */
     int64 k;
     int32 is_mixture; /* 0 or 1 */
-    int32 unused;
+    int32 element;    /* a PgkmElement */
+    int32 d;
+    int32 weighted; /* 0 or 1 */
+    int64 n;        /* rows that follow */
+    SharedRows shared;
     PgkmAnyOptions options; /* its pointers are NULL */
 };
 
-/* What the deserialization function makes, for the combine function alone. */
+/* What the deserialization function makes, for the combine function alone: `rows` are not to be grown or cleared. */
 struct IncomingState {
     AggregateState state; /* first: the combine function is given this */
-    PgkmIncomingRows rows;
+    PgkmRows rows;
+    int processes; /* that leave rows in the same way */
+    bool last;     /* nobody will ask for the shared rows again */
 };
 
-/* Some processes find more rows than others. */
-#define PART_SLACK 2
-
-/* Parts of many rows are about the same size from all processes: memory for all of them at once spares
- * the buffer its growth, and its first touch is cheaper in large pages. Where there is a GPU service,
- * rows that it can map need not be copied once more. Parts in segments are taken over as they are. */
-static void expect_parts(PgkmRows *rows, const PgkmIncomingRows *part)
+void pgkm_raise_state(const char *detail)
 {
-    const int64 n = part->rows.n;
-
-    if (n * rows->row_bytes < PGKM_LARGE_PART_BYTES || (part->n_slices > 0 && part->last))
-        return;
-
-    const bool share = !rows->weighted && pgkm_service_runs() &&
-                       pgkm_fits_shared_memory((double)n * part->processes * rows->row_bytes * PART_SLACK);
-
-    if (!share || !pgkm_rows_share(rows))
-        pgkm_rows_expect(rows, n * part->processes);
+    ereport(ERROR, (errcode(ERRCODE_INVALID_BINARY_REPRESENTATION),
+                    errmsg("invalid binary form of a state of kmeans or gmm"), errdetail("%s", detail)));
+    pg_unreachable();
 }
 
+/* --- merging --- */
+
 /* Without rows yet. */
-static AggregateState *copy_state(MemoryContext context, const AggregateState *from, const PgkmIncomingRows *part)
+static AggregateState *copy_state(MemoryContext context, const AggregateState *from)
 {
     AggregateState *const state = (AggregateState *)MemoryContextAllocZero(context, sizeof(AggregateState));
-    const PgkmRows *const rows = from->rows;
-
     const PgkmOptionsType *const type = from->group.type;
+    const Size size = pgkm_options_arrays_size(type, &from->group.options);
 
     state->group.type = type;
     state->group.k = from->group.k;
     state->group.options = from->group.options;
     /* No row is ever added to a merged state by itself: nothing is left to compare. */
     state->group.constant_options = true;
-
-    const Size size = pgkm_options_arrays_size(type, &from->group.options);
-
     if (size != 0) {
         char *const copy = (char *)MemoryContextAllocHuge(context, size);
 
         pgkm_options_write_arrays(type, &from->group.options, copy);
         pgkm_options_attach_arrays(type, &state->group.options, copy);
     }
-    state->rows = pgkm_rows_create(context, rows->element, rows->d, rows->weighted);
-    expect_parts(state->rows, part);
+    state->rows = pgkm_rows_create(context, from->rows->element, from->rows->d, from->rows->weighted);
     return state;
+}
+
+/* Parts of many rows are about the same size from all processes: memory for all of them at once spares the buffer its
+ * growth, and its first touch is cheaper in large pages. */
+static void append_rows(AggregateState *to, const IncomingState *from)
+{
+    const PgkmRows *const rows = &from->rows;
+    const int64 n = rows->n + from->state.shared.n;
+
+    if (to->rows->n == 0 && n * rows->row_bytes >= PGKM_LARGE_PART_BYTES)
+        pgkm_rows_expect(to->rows, n * from->processes);
+    shared_rows_append(&from->state.shared, from->state.area, from->last, to->rows);
+    pgkm_rows_append(to->rows, rows->values, (const char *)rows->weights, rows->n);
 }
 
 /* Those of one aggregate differ in their length at most. */
@@ -123,26 +131,53 @@ Datum pgkm_aggregate_combine(PG_FUNCTION_ARGS)
         PG_RETURN_POINTER(a);
     }
     if (a == NULL) {
-        a = copy_state(context, &b->state, &b->rows);
+        a = copy_state(context, &b->state);
         pgkm_batch_enlist(fcinfo, context, a);
     } else {
         check_same_rows(a, &b->state);
         pgkm_group_check_equal(&a->group, &b->state.group);
     }
-    pgkm_rows_append_incoming(a->rows, &b->rows);
+    append_rows(a, b);
     PG_RETURN_POINTER(a);
+}
+
+/* --- writing --- */
+
+/* Bytes of the values of all rows, and of their weights. */
+static Size values_bytes(const PgkmRows *rows)
+{
+    return rows->n * rows->row_bytes;
+}
+
+static Size weights_bytes(const PgkmRows *rows)
+{
+    return rows->weighted ? rows->n * sizeof(double) : 0;
+}
+
+/* Many rows are left in the query's area where it has room for them. */
+static Size rows_to_write(AggregateState *state)
+{
+    const double bytes = (double)values_bytes(state->rows) + (double)weights_bytes(state->rows);
+
+    if (state->area != NULL && bytes >= LEAST_SHARED_BYTES)
+        (void)shared_rows_leave(&state->shared, state->area, state->rows);
+    if (state->rows->n > 0 && bytes > (double)(MaxAllocSize - TUPLE_MARGIN))
+        ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+                        errmsg("rows collected by a parallel worker exceed the maximum size of a value"),
+                        errhint("Provide more shared memory, or set \"max_parallel_workers_per_gather\" to 0.")));
+    return values_bytes(state->rows) + weights_bytes(state->rows);
 }
 
 /* pgkm_serialize(state internal) -> bytea: the rows or, if they are many, where they are. */
 Datum pgkm_aggregate_serialize(PG_FUNCTION_ARGS)
 {
-    const AggregateState *const state = (const AggregateState *)PG_GETARG_POINTER(0);
+    AggregateState *const state = (AggregateState *)PG_GETARG_POINTER(0);
     const PgkmOptionsType *const type = state->group.type;
     const Size arrays = pgkm_options_arrays_size(type, &state->group.options);
-    PgkmRowsImage image;
-    const Size rows = pgkm_rows_image_prepare(state->rows, fcinfo, &image);
-    const Size size = VARHDRSZ + sizeof(SerialHead) + add_size(arrays, rows);
+    const Size size = add_size(VARHDRSZ + sizeof(SerialHead) + rows_to_write(state), arrays);
+    const PgkmRows *const rows = state->rows;
     bytea *const result = (bytea *)palloc(size);
+    char *place = VARDATA(result);
     SerialHead head;
 
     memset(&head, 0, sizeof head);
@@ -152,18 +187,27 @@ Datum pgkm_aggregate_serialize(PG_FUNCTION_ARGS)
     head.size = size - VARHDRSZ;
     head.k = state->group.k;
     head.is_mixture = type == &pgkm_mixture_options_type;
+    head.element = rows->element;
+    head.d = rows->d;
+    head.weighted = rows->weighted;
+    head.n = rows->n;
+    head.shared = state->shared;
     head.options = state->group.options;
     pgkm_options_attach_arrays(type, &head.options, NULL);
 
     SET_VARSIZE(result, size);
-    char *place = VARDATA(result);
-
     memcpy(place, &head, sizeof head);
     place += sizeof head;
     pgkm_options_write_arrays(type, &state->group.options, place);
-    pgkm_rows_image_write(state->rows, &image, place + arrays);
+    place += arrays;
+    if (rows->n > 0)
+        memcpy(place, rows->values, values_bytes(rows));
+    if (rows->n > 0 && rows->weighted)
+        memcpy(place + values_bytes(rows), rows->weights, weights_bytes(rows));
     PG_RETURN_BYTEA_P(result);
 }
+
+/* --- reading --- */
 
 static void read_head(const char *place, Size size, SerialHead *head)
 {
@@ -174,7 +218,11 @@ static void read_head(const char *place, Size size, SerialHead *head)
         pgkm_raise_state("It was not written by this version of pg_kmeans.");
     if (head->size != size)
         pgkm_raise_state("Its length is not the one that was written.");
-    if (head->k < 1 || head->k > PG_INT32_MAX || (head->is_mixture != 0 && head->is_mixture != 1))
+    if (head->k < 1 || head->k > PG_INT32_MAX || (head->is_mixture != 0 && head->is_mixture != 1) ||
+        (head->weighted != 0 && head->weighted != 1) ||
+        (head->element != PGKM_FLOAT32 && head->element != PGKM_FLOAT64) || head->d < 1 || head->n < 0 ||
+        head->shared.n < 0 || head->n > PG_INT64_MAX / 2 || head->shared.n > PG_INT64_MAX / 2 ||
+        head->n + head->shared.n < 1 || DsaPointerIsValid(head->shared.block) != (head->shared.n > 0))
         pgkm_raise_state("A number is out of its range.");
 }
 
@@ -201,6 +249,44 @@ static Size read_options(const SerialHead *head, const char *place, Size size, P
     return bytes;
 }
 
+/* From unaligned memory; false for NaN, too. */
+template <typename T>
+static bool all_within(const char *values, Size count, T least, T most)
+{
+    bool all = true;
+
+    for (Size i = 0; i < count; ++i) {
+        T value;
+
+        memcpy(&value, values + i * sizeof(T), sizeof(T));
+        all &= value >= least && value <= most;
+    }
+    return all;
+}
+
+/* Rows that are part of the state are checked like those of a query, since they may come from anywhere. */
+static void read_rows(const SerialHead *head, const char *place, Size size, PgkmRows *rows)
+{
+    const Size row = head->d * pgkm_element_size((PgkmElement)head->element);
+    const Size weight = head->weighted != 0 ? sizeof(double) : 0;
+    const Size count = (Size)head->n * head->d;
+
+    if (size % (row + weight) != 0 || size / (row + weight) != (Size)head->n)
+        pgkm_raise_state("Its length does not match its rows.");
+    rows->element = (PgkmElement)head->element;
+    rows->d = head->d;
+    rows->n = head->n;
+    rows->row_bytes = row;
+    rows->weighted = head->weighted != 0;
+    rows->values = (char *)place;
+    rows->weights = rows->weighted ? (double *)(place + values_bytes(rows)) : NULL;
+    if (!(rows->element == PGKM_FLOAT32 ? all_within<float>(place, count, -FLT_MAX, FLT_MAX)
+                                        : all_within<double>(place, count, -PGKM_MAX_MAGNITUDE, PGKM_MAX_MAGNITUDE)))
+        pgkm_raise_state("A feature is not finite or too large.");
+    if (rows->weighted && !all_within<double>((const char *)rows->weights, rows->n, DBL_TRUE_MIN, PGKM_MAX_MAGNITUDE))
+        pgkm_raise_state("A weight is out of its range.");
+}
+
 /*
  * pgkm_deserialize(bytes bytea, internal) -> internal: a state for pgkm_combine alone,
  * which copies what it keeps: the rows stay where they are, in `bytes` or in shared memory.
@@ -220,9 +306,13 @@ Datum pgkm_aggregate_deserialize(PG_FUNCTION_ARGS)
 
     const Size arrays = read_options(&head, place, size, &incoming->state.group);
 
-    pgkm_rows_image_read(place + arrays, size - arrays, fcinfo, &incoming->rows);
-    incoming->state.rows = &incoming->rows.rows;
-    if (head.is_mixture != 0 && incoming->rows.rows.weighted)
+    read_rows(&head, place + arrays, size - arrays, &incoming->rows);
+    if (head.is_mixture != 0 && head.weighted != 0)
         pgkm_raise_state("Rows of a mixture have no weights.");
+    incoming->state.rows = &incoming->rows;
+    incoming->state.shared = head.shared;
+    incoming->processes = 1;
+    if (head.shared.n > 0)
+        incoming->processes = shared_rows_find(fcinfo, &head.shared, &incoming->state.area, &incoming->last);
     PG_RETURN_POINTER(incoming);
 }

@@ -3,8 +3,6 @@
  */
 #include "pg/plan/plan.h"
 
-#include "pg/shared/pinned_slices.h"
-
 extern "C" {
 #include "access/htup_details.h"
 #include "access/relation.h"
@@ -94,15 +92,12 @@ static bool estimate_labels(SupportRequestRows *request)
 /*
  * pgkm_plan_support(request internal) -> internal: how many rows kmeans_labels and gmm_labels return; else NULL, for
  * there is nothing to say. The planner asks before it chooses paths, and so the library, with its hooks, is there when
- * it does. It asks for the cost of an aggregate's final function, which has no node, in the process that may lead the
- * aggregate's workers.
+ * it does.
  */
 Datum pgkm_plan_support(PG_FUNCTION_ARGS)
 {
     Node *const request = (Node *)PG_GETARG_POINTER(0);
 
-    if (IsA(request, SupportRequestCost) && ((const SupportRequestCost *)request)->node == NULL)
-        pinned_slices_expect();
     if (IsA(request, SupportRequestRows) && estimate_labels((SupportRequestRows *)request))
         PG_RETURN_POINTER(request);
     PG_RETURN_POINTER(NULL);

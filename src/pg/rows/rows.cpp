@@ -119,7 +119,7 @@ void pgkm_rows_grow(PgkmRows *rows, int64 more)
 {
     const int64 needed = rows->n + more;
 
-    if (needed <= rows->capacity || pgkm_rows_grow_shared(rows, needed))
+    if (needed <= rows->capacity)
         return;
     if (needed > rows->allocated)
         allocate(rows, needed);
@@ -191,6 +191,15 @@ void pgkm_rows_adopt(PgkmRows *rows, SharedView *view, int64 capacity, Size weig
     rows->values = view->base;
     rows->weights = rows->weighted ? (double *)(view->base + weights) : NULL;
     rows->capacity = capacity;
+}
+
+void pgkm_rows_count(PgkmRows *rows, Size bytes)
+{
+    if (bytes > rows->reserved)
+        pgkm_memory_reserve(bytes - rows->reserved);
+    else
+        pgkm_memory_release(rows->reserved - bytes);
+    rows->reserved = bytes;
 }
 
 PgkmPoints pgkm_rows_points(const PgkmRows *rows)

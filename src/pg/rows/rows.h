@@ -26,10 +26,9 @@ struct PgkmRows {
     uint64 reserved;  /* bytes counted against the limit */
     uint64 estimate;  /* bytes that all rows will take, for the error; 0: not known */
     SharedView *view; /* holds the buffers; or NULL */
-    int64 expected;   /* rows, about, that move to shared memory when they are many; 0: they do not */
 };
 
-/* Rows of at least so many bytes are worth segments of their own. */
+/* Rows of at least so many bytes are many, where they go from process to process. */
 #define PGKM_LARGE_PART_BYTES ((Size)1024 * 1024)
 
 static inline Size pgkm_element_size(PgkmElement element)
@@ -82,22 +81,6 @@ PgkmPoints pgkm_rows_points(const PgkmRows *rows);
 PgkmSegment pgkm_rows_segment(const PgkmRows *rows);
 
 /* --- in shared memory --- */
-
-/* Moves unweighted rows to shared memory, from where another process can take them without a copy. They
- * move back where that has no place for more. False when there is none for them. */
-bool pgkm_rows_share(PgkmRows *rows);
-
-/* Makes place for `needed` rows in all in shared memory, if they lie or belong there; for pgkm_rows_grow.
- * False when they lie, or lie now, in this process's memory. */
-bool pgkm_rows_grow_shared(PgkmRows *rows, int64 needed);
-
-/* Appends n rows of another process, which lie in slices, to a buffer in shared memory. Whole pages of whole
- * rows become part of it as they are; the rest, and what the buffer had on its last page, is copied behind
- * them. So the order of the rows changes. False, with nothing done, where that is not possible. */
-bool pgkm_rows_take(PgkmRows *rows, const SharedSlice *slices, int n_slices, int64 n);
-
-/* Gives back what a buffer in shared memory has beyond its last page. */
-void pgkm_rows_trim(PgkmRows *rows);
 
 /* Makes an empty buffer the owner of a view for `capacity` rows: values from its start on, weights at that
  * offset. The caller has counted it in `reserved`. The buffer does not grow. */
