@@ -10,6 +10,9 @@ extern "C" {
 #include "utils/memutils.h"
 }
 
+/* A group whose rows have more bytes keeps the threads busy by itself, and is not worth a copy. */
+#define LARGE_GROUP_BYTES (16 * 1024 * 1024)
+
 /* A batch takes at most this share of the memory that is left. */
 #define MEMORY_SHARE 4
 
@@ -90,7 +93,7 @@ void pgkm_batch_enlist(FunctionCallInfo fcinfo, MemoryContext context, Aggregate
 
 static bool is_large(const AggregateState *state)
 {
-    return state->rows->n * state->rows->row_bytes > PGKM_LARGE_GROUP_BYTES;
+    return state->rows->n * state->rows->row_bytes > LARGE_GROUP_BYTES;
 }
 
 static bool may_join(const AggregateState *a, const AggregateState *b)

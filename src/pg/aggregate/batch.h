@@ -14,9 +14,6 @@
 
 #include "pg/aggregate/aggregate.h"
 
-/* A group whose rows have more bytes keeps the threads busy by itself, and is not worth a copy. */
-#define PGKM_LARGE_GROUP_BYTES (16 * 1024 * 1024)
-
 /* Takes note of a state that the transition or combine function called with `fcinfo` made in `context`. */
 void pgkm_batch_enlist(FunctionCallInfo fcinfo, MemoryContext context, AggregateState *state);
 

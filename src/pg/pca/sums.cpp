@@ -44,18 +44,6 @@ bool PcaSums::is_whole() const
            whiten <= 1 && standardize <= 1 && VARSIZE(this) == sums_size(d);
 }
 
-PcaSums *pca_sums_whole(PcaSums *sums)
-{
-    if (sums->pending == 0)
-        return sums;
-
-    PcaSums *whole = (PcaSums *)palloc(VARSIZE(sums));
-
-    memcpy(whole, sums, VARSIZE(sums));
-    pca_sums_flush(whole);
-    return whole;
-}
-
 static double sum_of_squares(PcaSums *sums, int32 f)
 {
     return pca_sums_cross(sums)[pca_sums_cross_count(f) + f];
@@ -148,13 +136,25 @@ void pca_sums_check(PcaSums *sums)
                         errmsg("invalid state of aggregate %s", PcaSums::aggregate), errdetail("%s", wrong)));
 }
 
+/* The state without waiting rows: itself, or a copy that they were added to. */
+static PcaSums *without_pending(PcaSums *sums)
+{
+    if (sums->pending == 0)
+        return sums;
+
+    PcaSums *const whole = (PcaSums *)pg_detoast_datum_copy((struct varlena *)sums);
+
+    pca_sums_flush(whole);
+    return whole;
+}
+
 /* Adds b's rows, from its moments, to a. An error unless d and the options are the same. */
 static void merge(PcaSums *a, PcaSums *b)
 {
     const PgkmPcaOptions options = pca_sums_options(b);
     PgkmError error;
 
-    b = pca_sums_whole(b);
+    b = without_pending(b);
     if (a->d != b->d)
         ereport(ERROR, (errcode(ERRCODE_ARRAY_SUBSCRIPT_ERROR), errmsg("expected %d features, not %d", a->d, b->d)));
     pca_sums_check_options(a, &options);

@@ -65,9 +65,6 @@ static inline double *pca_sums_weights(PcaSums *sums)
 /* An empty state; 54000 when it would pass 1 GB. */
 PcaSums *pca_sums_create(MemoryContext context, int32 d, const PgkmPcaOptions *options);
 
-/* The state without waiting rows: itself, or a copy that they were added to. */
-PcaSums *pca_sums_whole(PcaSums *sums);
-
 /* Adds the waiting rows to the moments; 22003 when their squares leave the range of float64. */
 void pca_sums_flush(PcaSums *sums);
 
