@@ -336,22 +336,14 @@ AS 'MODULE_PATHNAME', 'pgkm_table_cluster'
 LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000000;
 COMMENT ON FUNCTION kmeans_cluster IS 'clusters the rows of a table, writes the cluster id of each row into a column of the table, and returns the model';
 
-CREATE FUNCTION pgkm_label_changes(tableoid oid, ctid tid) RETURNS boolean
-AS 'MODULE_PATHNAME', 'pgkm_label_changes'
-LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
-COMMENT ON FUNCTION pgkm_label_changes(oid, tid) IS 'used in the UPDATE of kmeans_cluster: whether a row gets another label';
-CREATE FUNCTION pgkm_new_label(tableoid oid, ctid tid) RETURNS integer
+CREATE FUNCTION pgkm_new_label(lookup internal, tableoid oid, ctid tid) RETURNS integer
 AS 'MODULE_PATHNAME', 'pgkm_new_label'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
-COMMENT ON FUNCTION pgkm_new_label(oid, tid) IS 'used in the UPDATE of kmeans_cluster: the new label of a row';
-CREATE FUNCTION pgkm_label_changes(new_label integer, old_label bigint) RETURNS boolean
-AS 'MODULE_PATHNAME', 'pgkm_label_by_value_changes'
+COMMENT ON FUNCTION pgkm_new_label IS 'used in the UPDATE of kmeans_cluster: the new label of a row';
+CREATE FUNCTION pgkm_keep_label(lookup internal, tableoid oid, ctid tid, label integer) RETURNS integer
+AS 'MODULE_PATHNAME', 'pgkm_keep_label'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
-COMMENT ON FUNCTION pgkm_label_changes(integer, bigint) IS 'used in the UPDATE of kmeans_cluster where rows are streamed: whether a row gets another label';
-CREATE FUNCTION pgkm_new_label() RETURNS integer
-AS 'MODULE_PATHNAME', 'pgkm_new_label_by_value'
-LANGUAGE C VOLATILE PARALLEL UNSAFE;
-COMMENT ON FUNCTION pgkm_new_label() IS 'used in the UPDATE of kmeans_cluster where rows are streamed: the new label of the row';
+COMMENT ON FUNCTION pgkm_keep_label IS 'used in the UPDATE of kmeans_cluster where rows are streamed: the new label of a row';
 
 CREATE FUNCTION kmeans_outliers(
     relation regclass, features text[], model kmeans_model, threshold double precision DEFAULT 3,

@@ -90,8 +90,6 @@ SELECT (kmeans_cluster('streamed', '{x,y}', 6, init => 'k-means||', weight => 'w
 SELECT pg_stat_get_xact_function_calls('kmeans_predict(kmeans_model, double precision[])'::regprocedure) - count(wide) AS more_calls_than_labels, count(wide) > 0 AS labels,
     count(*) FILTER (WHERE wide IS DISTINCT FROM resident) AS other FROM streamed;
 COMMIT;
-SELECT pgkm_new_label();
-SELECT pgkm_label_changes(1, 2);
 SET pg_kmeans.memory_limit = '5MB';
 
 -- what a pass cannot read is an error, as in memory; nothing is left behind

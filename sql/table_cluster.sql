@@ -141,11 +141,19 @@ SELECT cluster_id, size FROM kmeans_centroids(kmeans_cluster('cluster_outer', '{
 SELECT id, cluster_id FROM cluster_outer ORDER BY id;
 SELECT id, cluster_id FROM cluster_inner ORDER BY id;
 SELECT cluster_id, size FROM kmeans_centroids(kmeans_cluster('cluster_outer', '{x}', 2, init_centroids => '{{0},{10}}'));
--- an error in the statement ends the lookup, too
+-- nor is anything left of a statement that fails
 CREATE OR REPLACE FUNCTION cluster_nested() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN RAISE 'no'; END$$;
 SELECT cluster_id, size FROM kmeans_centroids(kmeans_cluster('cluster_outer', '{x}', 2, init_centroids => '{{10},{0}}'));
-SELECT pgkm_new_label(tableoid, ctid) FROM cluster_outer;
-SELECT pgkm_label_changes(tableoid, ctid) FROM cluster_outer;
+SELECT pgkm_new_label(NULL, tableoid, ctid) FROM cluster_outer;
+SELECT pgkm_keep_label(NULL, tableoid, ctid, 1) FROM cluster_outer;
+-- plans that are logged show where to look as a parameter, and its value nowhere (where there is auto_explain)
+DO $$BEGIN LOAD 'auto_explain'; EXCEPTION WHEN undefined_file THEN NULL; END$$;
+SET auto_explain.log_min_duration = 0;
+SET auto_explain.log_nested_statements = on;
+SET auto_explain.log_verbose = on;
+SELECT (kmeans_cluster('cluster_inner', '{x}', 2, init_centroids => '{{50},{0}}')).size;
+SELECT (kmeans_cluster('cluster_inner', '{x}', 2, init_centroids => '{{0},{50}}', memory => 'stream')).size;
+RESET auto_explain.log_min_duration;
 DROP TABLE cluster_outer, cluster_inner;
 -- a trigger that skips rows: the fit is told, and the labels that are there are not lost from sight
 CREATE TABLE cluster_skipping (id integer, x real, cluster_id integer);

@@ -110,7 +110,7 @@ static const PgkmResult *cluster_elsewhere(TableCall *call, FunctionCallInfo fci
     const PgkmResult *result = kmeans_call_fit(call, rows, false, false);
 
     pgkm_progress_writing();
-    table_write_elsewhere(call, result, labels_by_value(call, result, fcinfo), target);
+    table_write_by_value(call, result, labels_by_value(call, result, fcinfo), target, InvalidOid);
     return result;
 }
 

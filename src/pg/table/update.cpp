@@ -59,31 +59,27 @@ static void lock_for_update(TableRelation *relation, Oid id, TableUse use)
     } while (strcmp(locked, relation->sql_name) != 0);
 }
 
-/* What the parameters of the UPDATE stand for: $1 is a row's new label, $2 whether it changes, $3 its label by value.
- * Functions and operators are not looked up by name: the caller may lack USAGE of the functions' schema, and the search
- * path may be anything. Triggers see the caller's, so it is not changed. */
+/* What the UPDATE writes: labels by place, or by value. Functions and operators are not looked up by name: the caller
+ * may lack USAGE of the functions' schema, and the search path may be anything. Triggers see the caller's, so it is not
+ * changed. */
 struct LabelUpdate {
-    Oid relation;               /* that is updated */
-    Oid new_label = InvalidOid; /* the functions; InvalidOid: expressions alone, which other servers can take */
-    Oid label_changes = InvalidOid;
-    List *(*arguments)(const LabelUpdate *update, ParseState *state, bool of_new_label) = NULL;
-    Oid table = InvalidOid;                 /* by place: has all rows; InvalidOid: several tables do */
-    const char *column = NULL;              /* by value: the label's */
-    const LabelExpression *by_value = NULL; /* likewise */
+    const TableRelation *relation;
+    const char *column;
+    Oid schema; /* of our functions; InvalidOid: other servers, which lack them, take part */
+    bool by_value;
+    const LabelExpression *by_which; /* by value; NULL: all labels are NULL */
+    LabelLookup lookup;
 };
 
-/* One of our functions on these types. */
-static Oid find_function(const char *name, Oid schema, const Oid *types, int count)
+/* A call of one of our functions on these arguments. */
+static Node *call_of(const LabelUpdate *update, const char *name, List *arguments)
 {
-    oidvector *const arguments = buildoidvector(types, count);
+    static const Oid types[] = {INTERNALOID, OIDOID, TIDOID, INT4OID};
+    const Oid function = GetSysCacheOid3(PROCNAMEARGSNSP, Anum_pg_proc_oid, CStringGetDatum(name),
+                                         PointerGetDatum(buildoidvector(types, list_length(arguments))),
+                                         ObjectIdGetDatum(update->schema));
 
-    return GetSysCacheOid3(PROCNAMEARGSNSP, Anum_pg_proc_oid, CStringGetDatum(name), PointerGetDatum(arguments),
-                           ObjectIdGetDatum(schema));
-}
-
-static Node *call_of(Oid function, Oid result, List *arguments)
-{
-    return (Node *)makeFuncExpr(function, result, arguments, InvalidOid, InvalidOid, COERCE_EXPLICIT_CALL);
+    return (Node *)makeFuncExpr(function, INT4OID, arguments, InvalidOid, InvalidOid, COERCE_EXPLICIT_CALL);
 }
 
 static Node *parse_expression(ParseState *state, const char *text)
@@ -94,70 +90,68 @@ static Node *parse_expression(ParseState *state, const char *text)
     return transformExpr(state, target->val, state->p_expr_kind);
 }
 
-/* The place of a row. */
-static List *place_arguments(const LabelUpdate *update, ParseState *state, bool)
+/* A row's label by value: SQL whose $3 is predict(). */
+static Node *value_of(const LabelUpdate *update, ParseState *state)
 {
-    Node *const table = OidIsValid(update->table) ? (Node *)makeConst(OIDOID, -1, InvalidOid, sizeof(Oid),
-                                                                      ObjectIdGetDatum(update->table), false, true)
-                                                  : colNameToVar(state, "tableoid", false, -1);
-
-    return list_make2(table, colNameToVar(state, "ctid", false, -1));
+    return parse_expression(state, update->by_which == NULL
+                                       ? "NULL::pg_catalog.int4"
+                                       : psprintf("CASE WHEN %s THEN $3 END", update->by_which->condition));
 }
 
-/* SQL whose $3 is value_call(). */
-static const char *value_text(const LabelExpression *by_value)
-{
-    return by_value == NULL ? "NULL::pg_catalog.int4" : psprintf("CASE WHEN %s THEN $3 END", by_value->condition);
-}
-
-/* A row's label by value, and the one that it has. */
-static List *value_arguments(const LabelUpdate *update, ParseState *state, bool of_new_label)
-{
-    if (of_new_label)
-        return NIL;
-    return list_make2(parse_expression(state, value_text(update->by_value)),
-                      parse_expression(state, psprintf("%s::pg_catalog.int8", quote_identifier(update->column))));
-}
-
-static Node *value_call(const LabelExpression *by_value, ParseState *state)
+static Node *predict_call(const LabelExpression *by_value, ParseState *state)
 {
     Const *const model = makeConst(by_value->model_type, -1, InvalidOid, -1, by_value->model, false, false);
 
-    return call_of(by_value->predict, INT4OID, list_make2(model, parse_expression(state, by_value->features)));
+    return (Node *)makeFuncExpr(by_value->predict, INT4OID,
+                                list_make2(model, parse_expression(state, by_value->features)), InvalidOid, InvalidOid,
+                                COERCE_EXPLICIT_CALL);
 }
 
-/* Whether the column differs from the label by value: IS DISTINCT FROM, which as text takes the = of the search path.
- */
-static Node *distinct_from_value(const LabelUpdate *update, ParseState *state)
+/* A row's new label. In WHERE a label by value is found and kept, for SET of the same row. */
+static Node *new_label(const LabelUpdate *update, ParseState *state, bool in_where)
+{
+    Param *const lookup = makeNode(Param);
+
+    if (!OidIsValid(update->schema))
+        return value_of(update, state);
+    lookup->paramkind = PARAM_EXTERN;
+    lookup->paramid = 1;
+    lookup->paramtype = INTERNALOID;
+    lookup->paramtypmod = -1;
+    lookup->location = -1;
+
+    List *const place =
+        list_make3(lookup, colNameToVar(state, "tableoid", false, -1), colNameToVar(state, "ctid", false, -1));
+
+    if (update->by_value && in_where)
+        return call_of(update, "pgkm_keep_label", lappend(place, value_of(update, state)));
+    return call_of(update, "pgkm_new_label", place);
+}
+
+/* Whether the column differs from that: IS DISTINCT FROM, which as text takes the = of the search path. */
+static Node *label_changes(const LabelUpdate *update, ParseState *state)
 {
     List *const equal = list_make2(makeString(pstrdup("pg_catalog")), makeString(pstrdup("=")));
-    Node *const column = colNameToVar(state, update->column, false, -1);
-    Expr *const distinct =
-        make_op(state, equal, column, parse_expression(state, value_text(update->by_value)), state->p_last_srf, -1);
+    Expr *const distinct = make_op(state, equal, colNameToVar(state, update->column, false, -1),
+                                   new_label(update, state, true), state->p_last_srf, -1);
 
     NodeSetTag(distinct, T_DistinctExpr); /* the same struct as of the operator, as transformExpr() makes it */
     return (Node *)distinct;
 }
 
-/* A ParseParamRefHook. */
+/* A ParseParamRefHook: $1 is a row's new label, $2 whether it changes, $3 its label by value. */
 static Node *label_call(ParseState *state, ParamRef *reference)
 {
     const LabelUpdate *const update = (const LabelUpdate *)state->p_ref_hook_state;
 
     /* A schema can be renamed at any time, and another one can get its name. */
-    if (RelationGetRelid(state->p_target_relation) != update->relation)
+    if (RelationGetRelid(state->p_target_relation) != update->relation->id)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("relation \"%s\" was replaced during the fit",
                                RelationGetRelationName(state->p_target_relation))));
-    if (reference->number == 1 && !OidIsValid(update->new_label))
-        return parse_expression(state, value_text(update->by_value));
-    if (reference->number == 2 && !OidIsValid(update->label_changes))
-        return distinct_from_value(update, state);
-    if (reference->number == 1)
-        return call_of(update->new_label, INT4OID, update->arguments(update, state, true));
-    if (reference->number == 2)
-        return call_of(update->label_changes, BOOLOID, update->arguments(update, state, false));
-    return value_call(update->by_value, state);
+    if (reference->number == 3)
+        return predict_call(update->by_which, state);
+    return reference->number == 1 ? new_label(update, state, false) : label_changes(update, state);
 }
 
 static void set_up_parser(ParseState *state, void *update)
@@ -166,30 +160,11 @@ static void set_up_parser(ParseState *state, void *update)
     state->p_ref_hook_state = update;
 }
 
-/* How many rows it has updated. */
-static uint64 run_update(const char *sql, const TableRelation *relation, LabelUpdate *update)
+/* A ParamFetchHook. Values that are fetched are not shown where parameters are logged: this one cannot be. */
+static ParamExternData *fetch_lookup(ParamListInfo params, int, bool, ParamExternData *value)
 {
-    const int nest_level = NewGUCNestLevel();
-    SPIExecuteOptions options;
-
-    /* Rows in their order are found without a search. */
-    table_set_for_now("synchronize_seqscans", "off");
-
-    memset(&options, 0, sizeof options);
-    options.params = makeParamList(0);
-    options.params->parserSetup = set_up_parser;
-    options.params->parserSetupArg = update;
-
-    const int code = SPI_execute_extended(sql, &options);
-
-    if (code == SPI_OK_REWRITTEN)
-        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                        errmsg("cannot write labels into relation \"%s\"", relation->name),
-                        errdetail("A rule replaces UPDATE on it.")));
-    if (code != SPI_OK_UPDATE)
-        elog(ERROR, "\"%s\" failed: %s", sql, SPI_result_code_string(code));
-    AtEOXact_GUC(false, nest_level);
-    return SPI_processed;
+    *value = {PointerGetDatum(params->paramFetchArg), false, 0, INTERNALOID};
+    return value;
 }
 
 /* A BEFORE trigger may keep rows from being updated, without an error. */
@@ -200,6 +175,38 @@ static void warn_of_skipped(const TableRelation *relation, int64 changed, uint64
                                  (long long)changed - (long long)updated, relation->name),
                           errdetail("A trigger skipped the UPDATE of these rows. Labels of %lld rows were written.",
                                     (long long)updated)));
+}
+
+static void run_update(LabelUpdate *update)
+{
+    const TableRelation *const relation = update->relation;
+    const char *const sql =
+        psprintf("UPDATE %s SET %s = $1 WHERE $2", relation->sql_name, quote_identifier(update->column));
+    const int nest_level = NewGUCNestLevel();
+    SPIExecuteOptions options;
+
+    /* Rows in their order are found without a search. */
+    table_set_for_now("synchronize_seqscans", "off");
+
+    memset(&options, 0, sizeof options);
+    options.params = makeParamList(1);
+    options.params->parserSetup = set_up_parser;
+    options.params->parserSetupArg = update;
+    options.params->paramFetch = fetch_lookup;
+    options.params->paramFetchArg = &update->lookup;
+    SPI_connect();
+
+    const int code = SPI_execute_extended(sql, &options);
+
+    if (code == SPI_OK_REWRITTEN)
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("cannot write labels into relation \"%s\"", relation->name),
+                        errdetail("A rule replaces UPDATE on it.")));
+    if (code != SPI_OK_UPDATE)
+        elog(ERROR, "\"%s\" failed: %s", sql, SPI_result_code_string(code));
+    AtEOXact_GUC(false, nest_level);
+    warn_of_skipped(relation, update->lookup.changed, SPI_processed);
+    SPI_finish();
 }
 
 /* Labels that come from themselves would never settle. */
@@ -253,59 +260,36 @@ void table_lock_elsewhere(TableCall *call, FunctionCallInfo fcinfo, Oid id, Labe
                                 quote_literal_cstr(target->name))));
 }
 
+/* Adds the column where it is missing, of the relation by its name of now. */
 static void add_column(TableRelation *relation, const TableCall *call, const LabelTarget *target,
                        const PgkmResult *result, TableUse use)
 {
-    table_relation_find(relation, call->relation.id, use, false); /* by its name of now */
+    table_relation_find(relation, call->relation.id, use, false);
     label_target_prepare(target, relation, result == NULL ? 0 : result->k);
-}
-
-static const char *update_text(const TableRelation *relation, const LabelTarget *target)
-{
-    return psprintf("UPDATE %s SET %s = $1 WHERE $2", relation->sql_name, quote_identifier(target->name));
-}
-
-void table_write_elsewhere(const TableCall *call, const PgkmResult *result, const LabelExpression *by_value,
-                           const LabelTarget *target)
-{
-    LabelUpdate update = {.relation = call->relation.id, .column = target->name, .by_value = by_value};
-    TableRelation relation;
-
-    add_column(&relation, call, target, result, TABLE_WRITE);
-    SPI_connect();
-    (void)run_update(update_text(&relation, target), &relation, &update);
-    SPI_finish();
 }
 
 void table_write_by_value(const TableCall *call, const PgkmResult *result, const LabelExpression *by_value,
                           const LabelTarget *target, Oid function)
 {
-    static const Oid types[] = {INT4OID, INT8OID}; /* an old label may be any integer */
-    const Oid schema = get_func_namespace(function);
-    LabelUpdate update = {.relation = call->relation.id,
-                          .new_label = find_function("pgkm_new_label", schema, types, 0),
-                          .label_changes = find_function("pgkm_label_changes", schema, types, lengthof(types)),
-                          .arguments = value_arguments,
-                          .column = target->name,
-                          .by_value = by_value};
     TableRelation relation;
-    LabelOfRow row;
-    volatile uint64 updated = 0;
+    LabelUpdate update = {&relation, target->name, InvalidOid, true, by_value, {}};
+
+    if (OidIsValid(function))
+        update.schema = get_func_namespace(function);
+    add_column(&relation, call, target, result, OidIsValid(function) ? TABLE_UPDATE : TABLE_WRITE);
+    run_update(&update);
+}
+
+void table_write_labels(const TableCall *call, const TableRows *rows, const PgkmResult *result,
+                        const LabelTarget *target, Oid function)
+{
+    TableRelation relation;
+    LabelUpdate update = {&relation, target->name, get_func_namespace(function), false, NULL, {}};
 
     add_column(&relation, call, target, result, TABLE_UPDATE);
-    label_of_row_start(&row);
-    PG_TRY();
-    {
-        SPI_connect();
-        updated = run_update(update_text(&relation, target), &relation, &update);
-        SPI_finish();
-    }
-    PG_FINALLY();
-    {
-        label_of_row_end(&row);
-    }
-    PG_END_TRY();
-    warn_of_skipped(&relation, row.changed, updated);
+    label_lookup_start(&update.lookup, rows, result == NULL ? NULL : result->labels);
+    if (update.lookup.changed > 0)
+        run_update(&update);
 }
 
 TableRows *table_read_for_update(TableCall *call, FunctionCallInfo fcinfo, Oid id, LabelTarget *target, int weight,
@@ -321,35 +305,4 @@ TableRows *table_read_for_update(TableCall *call, FunctionCallInfo fcinfo, Oid i
     query.new_snapshot = true;
     query.may_stream = may_stream;
     return table_call_read(call, function, &query);
-}
-
-void table_write_labels(const TableCall *call, const TableRows *rows, const PgkmResult *result,
-                        const LabelTarget *target, Oid function)
-{
-    static const Oid types[] = {OIDOID, TIDOID};
-    const Oid schema = get_func_namespace(function);
-    LabelUpdate update = {.relation = call->relation.id,
-                          .new_label = find_function("pgkm_new_label", schema, types, lengthof(types)),
-                          .label_changes = find_function("pgkm_label_changes", schema, types, lengthof(types)),
-                          .arguments = place_arguments,
-                          .table = rows->wants.table ? InvalidOid : call->relation.id};
-    TableRelation relation;
-    LabelLookup lookup;
-    volatile uint64 updated = 0;
-
-    add_column(&relation, call, target, result, TABLE_UPDATE);
-    if (!label_lookup_start(&lookup, rows, result == NULL ? NULL : result->labels))
-        return;
-    PG_TRY();
-    {
-        SPI_connect();
-        updated = run_update(update_text(&relation, target), &relation, &update);
-        SPI_finish();
-    }
-    PG_FINALLY();
-    {
-        label_lookup_end(&lookup);
-    }
-    PG_END_TRY();
-    warn_of_skipped(&relation, lookup.changed, updated);
 }

@@ -67,14 +67,11 @@ struct LabelExpression {
 };
 
 /* Adds the column where it is missing, and writes labels by value where a row has another one; NULLs where by_value is
- * NULL. `function` is as for table_write_labels. Each row's label is computed once. */
+ * NULL. `function` is as for table_write_labels: then each row's label is computed once. It is InvalidOid where rows
+ * lie on other servers, which can run the UPDATE themselves: the model stands in it as a constant, and rows that a
+ * trigger has skipped are not known. */
 void table_write_by_value(const TableCall *call, const PgkmResult *result, const LabelExpression *by_value,
                           const LabelTarget *target, Oid function);
-
-/* The same where rows lie on other servers, which can run the UPDATE themselves: the model stands in it as a
- * constant. Rows that a trigger has skipped are not known then. */
-void table_write_elsewhere(const TableCall *call, const PgkmResult *result, const LabelExpression *by_value,
-                           const LabelTarget *target);
 
 /* Runs a utility statement as the caller. */
 void table_run_utility(const char *sql);
