@@ -187,8 +187,7 @@ SELECT size FROM cluster_by('executor', 'clustered_executor') ORDER BY size;
 SELECT count(*), count(*) FILTER (WHERE d.c = e.c AND d.ctid = e.ctid) AS same
 FROM clustered_direct AS d JOIN clustered_executor AS e USING (id);
 
--- Pages that are visible to all: their rows are counted before they are read, those that turn out
--- to be skipped, too.
+-- Pages that are visible to all, and those that are not; rows that are skipped among others.
 SET synchronous_commit = on; -- VACUUM marks no page whose commit it finds still unwritten
 CREATE TABLE settled (id int, a real, b real, v real[], w real, other int) WITH (parallel_workers = 3);
 INSERT INTO settled SELECT i, i % 17, i % 19, ARRAY[i % 23, i % 29, i % 31], i % 3, CASE WHEN i % 2 = 0 THEN i END
@@ -252,12 +251,25 @@ SELECT * FROM complain(1, '{{1,2},{3,4}}', '{v}');
 SELECT * FROM complain(1, '{}', '{v}');
 SELECT * FROM complain(0, '{1,2}', '{v}');
 
+-- Views that rename columns of tables, and put tables behind each other.
+CREATE VIEW seen_view AS SELECT b AS first, a AS second FROM seen;
+CREATE VIEW seen_twice AS SELECT a, b FROM seen UNION ALL SELECT r, r2 FROM numbers;
+CREATE FUNCTION fit_by(road text, relation text, features text[], weight text) RETURNS jsonb LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM set_config('pg_kmeans.scan', road, true);
+  RETURN to_jsonb(kmeans_fit(relation, features, 3, init => 'first', weight => weight)) - 'origin';
+END $$;
+SELECT relation, fit_by('direct', relation, features, weight) = fit_by('executor', relation, features, weight) AS same
+FROM (VALUES ('seen_view', '{first,second}'::text[], NULL), ('seen_view', '{second}', 'first'), ('seen_twice', '{b,a}', NULL)) AS v (relation, features, weight);
+
 -- What only the executor can read.
-CREATE VIEW seen_view AS SELECT * FROM seen;
+CREATE VIEW seen_part AS SELECT * FROM seen WHERE a > 3;
+CREATE VIEW seen_double AS SELECT a * 2 AS a, b FROM seen;
 SET pg_kmeans.scan = auto;
-SELECT (kmeans_fit('seen_view', '{a,b}', 3)).n;
+SELECT (kmeans_fit('seen_part', '{a,b}', 3)).n, (kmeans_fit('seen_double', '{a,b}', 3)).n;
 SET pg_kmeans.scan = direct;
-SELECT (kmeans_fit('seen_view', '{a,b}', 3)).n;
+SELECT (kmeans_fit('seen_part', '{a,b}', 3)).n;
+SELECT (kmeans_fit('seen_double', '{a,b}', 3)).n;
 BEGIN ISOLATION LEVEL SERIALIZABLE;
 SELECT (kmeans_fit('seen', '{a,b}', 3)).n;
 ROLLBACK;

@@ -69,11 +69,11 @@ extern "C" {
 #define pgkm_wait_event(name) PG_WAIT_EXTENSION
 #endif
 
-/* 17 dropped old_snapshot_threshold (f691f5b80a85). */
-#if PG_VERSION_NUM < 170000
-#define pgkm_check_old_snapshot(snapshot, relation, page) TestForOldSnapshot(snapshot, relation, page)
+/* 16 keeps what a query needs privileges for beside its range table (a61b1f74823c). */
+#if PG_VERSION_NUM >= 160000
+#define pgkm_check_permissions(statement) ExecCheckPermissions((statement)->rtable, (statement)->permInfos, true)
 #else
-#define pgkm_check_old_snapshot(snapshot, relation, page) ((void)0)
+#define pgkm_check_permissions(statement) ExecCheckRTPerms((statement)->rtable, true)
 #endif
 
 /* 17 gave wait event sets an owner (50c67c2019ab); ours live as long as their process. */

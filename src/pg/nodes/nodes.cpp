@@ -75,11 +75,11 @@ static Nodes *connect_and_load(const TableQuery *query, List *places, MemoryCont
 Nodes *nodes_begin(const TableQuery *query, MemoryContext context, List **local)
 {
     const MemoryContext caller = MemoryContextSwitchTo(context);
-    List *const places = pgkm_scan_choice == SCAN_AUTO ? node_places(query, local) : NIL;
+    List *const places = pgkm_scan_choice == SCAN_AUTO ? node_places(query) : NIL;
     Nodes *nodes = NULL;
 
-    if (places != NIL && scan_is_privileged(query)) {
-        const char *const obstacle = node_obstacle(query, places, *local);
+    if (places != NIL) {
+        const char *const obstacle = node_obstacle(query, places, local);
 
         if (obstacle == NULL)
             nodes = connect_and_load(query, places, context);

@@ -6,7 +6,6 @@
 #include "pg/nodes/options.h"
 #include "pg/nodes/shards.h"
 #include "pg/query/citus.h"
-#include "pg/scan/plan.h"
 #include "pg/scan/scan.h"
 #include "pg/settings.h"
 
@@ -21,6 +20,7 @@ extern "C" {
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
+#include "utils/rls.h"
 }
 
 NodePlace *node_add_table(List **places, Oid server, int32 node, const char *name, Oid foreign)
@@ -53,24 +53,21 @@ static const char *table_there(Oid table)
                                       name == NULL ? get_rel_name(table) : name);
 }
 
-List *node_places(const TableQuery *query, List **local)
+List *node_places(const TableQuery *query)
 {
     const char relkind = get_rel_relkind(query->relation->id);
     List *places = NIL;
     ListCell *cell;
 
-    *local = NIL;
     if (relkind != RELKIND_RELATION && relkind != RELKIND_PARTITIONED_TABLE && relkind != RELKIND_FOREIGN_TABLE)
         return NIL;
     if (citus_owns_table(query->relation->id))
         return shard_places(query->relation->id);
-    foreach (cell, scan_leaves(query->relation->id)) {
+    foreach (cell, find_all_inheritors(query->relation->id, AccessShareLock, NULL)) {
         const Oid leaf = lfirst_oid(cell);
 
-        if (get_rel_relkind(leaf) != RELKIND_FOREIGN_TABLE) {
-            *local = lappend_oid(*local, leaf);
+        if (get_rel_relkind(leaf) != RELKIND_FOREIGN_TABLE)
             continue;
-        }
 
         const Oid server = GetForeignTable(leaf)->serverid;
 
@@ -163,20 +160,28 @@ static const char *password_obstacle(List *places)
     return NULL;
 }
 
-const char *node_obstacle(const TableQuery *query, List *places, List *local)
+const char *node_obstacle(const TableQuery *query, List *places, List **local)
 {
+    const bool sharded = citus_owns_table(query->relation->id);
+    const char *obstacle = NULL;
+
     if (!pgkm_distributed)
         return "Setting \"pg_kmeans.distributed\" is off.";
     if (!query->unchanged && node_may_have_changed(query->relation->id))
         return "This transaction may have changed rows on other servers.";
-
-    /* Citus takes part in its tables, of course. */
-    if (citus_owns_table(query->relation->id))
-        return scan_query_obstacle(query);
-
-    const char *const obstacle = password_obstacle(places);
-
-    return obstacle != NULL ? obstacle : scan_parts_obstacle(query, local);
+    if (IsolationIsSerializable())
+        return "Serializable transactions need predicate locks.";
+    if (check_enable_rls(query->relation->id, InvalidOid, true) == RLS_ENABLED)
+        return "Row security applies to it.";
+    if (!sharded)
+        obstacle = password_obstacle(places);
+    if (obstacle == NULL)
+        obstacle = scan_find_tables(query, true, local);
+    if (!sharded)
+        return obstacle;
+    /* Citus plans the reading of its shards in its own way; none of them is this server's. */
+    *local = NIL;
+    return NULL;
 }
 
 static Datum text_datum(const char *text)

@@ -30,9 +30,9 @@ struct NodePlace {
  * two and the table. */
 NodePlace *node_add_table(List **places, Oid server, int32 node, const char *name, Oid foreign);
 
-/* The servers that hold rows of the query, as NodePlace; *local: tables that hold the others. NIL where none does, or
- * where foreign tables are not all of postgres_fdw. All tables are locked as by a SELECT. */
-List *node_places(const TableQuery *query, List **local);
+/* The servers that hold rows of the query, as NodePlace. NIL where none does, or where foreign tables are not all of
+ * postgres_fdw. All tables are locked as by a SELECT. */
+List *node_places(const TableQuery *query);
 
 /* Whether the relation can be updated but has rows on other servers: of postgres_fdw alone, or of Citus. */
 bool node_rows_elsewhere(Oid relation);
@@ -40,8 +40,9 @@ bool node_rows_elsewhere(Oid relation);
 /* Whether this transaction may have changed rows on other servers, which the connections of a fit would not see. */
 bool node_may_have_changed(Oid relation);
 
-/* Why the executor has to read the rows, a sentence; NULL: it need not. */
-const char *node_obstacle(const TableQuery *query, List *places, List *local);
+/* Why the executor has to read the rows, a sentence; NULL: it need not. *local: tables that hold the rows of this
+ * server (ScanTable). 42501 where the caller may not read the relation. */
+const char *node_obstacle(const TableQuery *query, List *places, List **local);
 
 /* Arguments of pgkm_node_load for the tables of one server, as texts: regclass[], text[] of the features of all
  * tables, text[] of their weights (NULL: none). */

@@ -4,8 +4,6 @@
 #include "pg/plan/plan.h"
 
 #include "pg/kmeans/labels.h"
-#include "pg/query/citus.h"
-#include "pg/scan/scan.h"
 
 extern "C" {
 #include "access/sysattr.h"
@@ -149,18 +147,9 @@ static void choose_path(PlannerInfo *root, RelOptInfo *rel, Index index, RangeTb
         add_labels_path(rel, call);
 }
 
-static bool others_choose_paths(Oid relation)
-{
-    if (previous_hook == NULL && set_rel_pathlist_hook == choose_path)
-        return false;
-    return set_rel_pathlist_hook != choose_path || !citus_owns_hook((void *)previous_hook) ||
-           citus_owns_table(relation);
-}
-
 void labels_path_install(void)
 {
     RegisterCustomScanMethods(&labels_scan_methods);
     previous_hook = set_rel_pathlist_hook;
     set_rel_pathlist_hook = choose_path;
-    scan_set_other_hooks(others_choose_paths);
 }

@@ -1,41 +1,17 @@
 /*
  * citus.cpp - which tables are Citus's.
  *
- * Citus lists them in pg_catalog.pg_dist_partition. It hooks the choice of paths for all tables, and takes no
- * other library's hook before its own. Then it loads citus_columnar, whose hook minds tables of that access method
- * alone.
+ * Citus lists them in pg_catalog.pg_dist_partition.
  */
 #include "pg/query/citus.h"
-
-#include <dlfcn.h>
 
 extern "C" {
 #include "access/genam.h"
 #include "access/table.h"
 #include "catalog/pg_namespace.h"
 #include "utils/fmgroids.h"
-#include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
-}
-
-static bool is_loaded(void)
-{
-    const int flags = GetConfigOptionFlags("citus.node_conninfo", true);
-
-    return flags != 0 && (flags & GUC_CUSTOM_PLACEHOLDER) == 0;
-}
-
-bool citus_owns_hook(void *hook)
-{
-    Dl_info where;
-    const char *name;
-
-    if (dladdr(hook, &where) == 0 || where.dli_fname == NULL)
-        return false;
-    name = strrchr(where.dli_fname, '/');
-    name = name == NULL ? where.dli_fname : name + 1;
-    return strcmp(name, "citus.so") == 0 || (strcmp(name, "citus_columnar.so") == 0 && is_loaded());
 }
 
 bool citus_owns_table(Oid relation)

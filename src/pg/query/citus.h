@@ -8,9 +8,6 @@
 
 #include "pg/compat.h"
 
-/* Whether a hook of the planner is in Citus's library. */
-bool citus_owns_hook(void *hook);
-
 bool citus_owns_table(Oid relation);
 
 #endif

@@ -51,7 +51,7 @@ struct TableQuery {
     TableReduction *reduction; /* or NULL */
 };
 
-/* Column number i of those that are read, from 0: features, weight, label and filter; NULL behind the last. */
+/* Column number i of those that are read, from 0: features, weight, filter and label; NULL behind the last. */
 static inline const char *table_query_column(const TableQuery *query, int i)
 {
     if (i < query->n_features)
@@ -59,9 +59,9 @@ static inline const char *table_query_column(const TableQuery *query, int i)
     i -= query->n_features;
     if (query->weight != NULL && i-- == 0)
         return query->weight->name;
-    if (query->label != NULL && i-- == 0)
-        return query->label;
-    return query->filter != NULL && i == 0 ? query->filter->name : NULL;
+    if (query->filter != NULL && i-- == 0)
+        return query->filter->name;
+    return i == 0 ? query->label : NULL;
 }
 
 /*

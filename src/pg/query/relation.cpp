@@ -4,6 +4,7 @@
 #include "pg/query/relation.h"
 
 #include "pg/compat.h"
+#include "pg/query/vector.h"
 
 extern "C" {
 #include "access/htup_details.h"
@@ -210,7 +211,7 @@ static bool classify_column(TableColumn *column, const char *name, Oid type)
         column->type = element;
         return true;
     }
-    column->kind = COLUMN_VECTOR;
+    column->kind = table_vector_kind(type);
     column->type = FLOAT4OID;
     return has_cast_to_real_array(type);
 }

@@ -34,7 +34,9 @@ struct TableRelation {
 enum TableColumnKind {
     COLUMN_NUMBER, /* smallint .. bigint, real, double precision, numeric, boolean */
     COLUMN_ARRAY,  /* an array of one of those */
-    COLUMN_VECTOR  /* another type with a cast to real[] (pgvector's vector and halfvec) */
+    COLUMN_VECTOR, /* pgvector's vector */
+    COLUMN_HALFVEC,
+    COLUMN_CAST /* another type with a cast to real[] */
 };
 
 struct TableColumn {

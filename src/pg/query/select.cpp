@@ -5,8 +5,8 @@
 #include "pg/query/query.h"
 
 #include "pg/progress.h"
+#include "pg/query/decoder.h"
 #include "pg/query/order.h"
-#include "pg/query/row.h"
 
 extern "C" {
 #include "executor/spi.h"
@@ -22,7 +22,7 @@ extern "C" {
 
 struct Receiver {
     DestReceiver base;
-    TableRowShape shape;
+    TableDecoder decoder;
     TableRows *rows;
     TableOrder order;
     MemoryContext scratch; /* of one row */
@@ -34,15 +34,10 @@ static bool receive(TupleTableSlot *slot, DestReceiver *self)
     MemoryContext caller = MemoryContextSwitchTo(receiver->scratch);
     TableOrigin origin;
 
-    slot_getallattrs(slot);
-    table_row_origin(&receiver->shape, slot->tts_values, slot->tts_isnull, &origin);
-
-    const bool used = table_row_append(&receiver->shape, slot->tts_values, slot->tts_isnull, &origin, receiver->rows);
-
-    table_rows_add(receiver->rows, &origin, used);
+    table_decode(&receiver->decoder, slot, receiver->rows, &origin);
     MemoryContextSwitchTo(caller);
     MemoryContextReset(receiver->scratch);
-    if (receiver->shape.ctid >= 0)
+    if (receiver->decoder.ctid >= 0)
         table_order_watch(&receiver->order, &origin);
     if (receiver->rows->n % ROWS_BETWEEN_REPORTS == 0)
         pgkm_progress_scan(receiver->rows->n, 0);
@@ -53,29 +48,33 @@ static void start_nothing(DestReceiver *, int, TupleDesc) {}
 
 static void end_nothing(DestReceiver *) {}
 
-/* Appends one more column to the list and returns its place. */
-static int add_column(StringInfo sql, int *count, const char *name, const char *cast)
+char *table_select_text(const TableQuery *query, TableDecoder *decoder)
 {
-    appendStringInfo(sql, "%s%s%s", *count == 0 ? "SELECT " : ", ", quote_identifier(name), cast);
-    return (*count)++;
-}
-
-static char *build_select(const TableQuery *query, TableRowShape *shape)
-{
-    const bool with_ctid = query->need_ctid || table_may_read_ctid(query->relation);
+    const char *name;
     int count = 0;
     StringInfoData sql;
 
+    table_decoder_init(decoder, query);
     initStringInfo(&sql);
-    for (int i = 0; i < query->n_features; ++i)
-        add_column(&sql, &count, query->features[i].name,
-                   query->features[i].kind == COLUMN_VECTOR ? "::pg_catalog.float4[]" : "");
-    /* bigint: whatever integer type the label has, it is read as one. */
-    shape->weight = query->weight == NULL ? -1 : add_column(&sql, &count, query->weight->name, "");
-    shape->label = query->label == NULL ? -1 : add_column(&sql, &count, query->label, "::pg_catalog.int8");
-    shape->filter = query->filter == NULL ? -1 : add_column(&sql, &count, query->filter->name, "");
-    shape->ctid = with_ctid ? add_column(&sql, &count, "ctid", "") : -1;
-    shape->table = with_ctid && query->relation->has_rows_of_others ? add_column(&sql, &count, "tableoid", "") : -1;
+    for (; (name = table_query_column(query, count)) != NULL; ++count)
+        appendStringInfo(
+            &sql, "%s%s%s", count == 0 ? "SELECT " : ", ", quote_identifier(name),
+            count < query->n_features && query->features[count].kind == COLUMN_CAST ? "::pg_catalog.float4[]" : "");
+
+    AttrNumber *const places = (AttrNumber *)palloc(count * sizeof(AttrNumber));
+
+    for (int i = 0; i < count; ++i)
+        places[i] = (AttrNumber)i;
+    decoder->places = places;
+    if (decoder->with_ctid) {
+        appendStringInfoString(&sql, ", ctid");
+        decoder->ctid = (AttrNumber)count++;
+    }
+    if (decoder->with_table) {
+        appendStringInfoString(&sql, ", tableoid");
+        decoder->table = (AttrNumber)count++;
+    }
+    decoder->last = (AttrNumber)count;
     appendStringInfo(&sql, " FROM %s", query->relation->sql_name);
     return sql.data;
 }
@@ -85,15 +84,19 @@ void table_set_for_now(const char *name, const char *value)
     (void)set_config_option(name, value, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
 }
 
-/* Runs the SELECT with settings under which a scan starts at the first block and one process reads. */
+void table_select_settings(void)
+{
+    table_set_for_now("synchronize_seqscans", "off");
+    table_set_for_now("max_parallel_workers_per_gather", "0");
+    table_set_for_now("enable_indexonlyscan", "off");
+}
+
 static void run_select(const char *sql, bool new_snapshot, Receiver *receiver)
 {
     SPIExecuteOptions options;
     const int nest_level = NewGUCNestLevel();
 
-    table_set_for_now("synchronize_seqscans", "off");
-    table_set_for_now("max_parallel_workers_per_gather", "0");
-
+    table_select_settings();
     memset(&options, 0, sizeof options);
     options.read_only = !new_snapshot;
     options.dest = &receiver->base;
@@ -116,15 +119,14 @@ TableRows *table_select(const TableQuery *query, MemoryContext context)
     receiver.base.rShutdown = end_nothing;
     receiver.base.rDestroy = end_nothing;
     receiver.base.mydest = DestTuplestore; /* SPI reports DestNone as no SELECT at all */
-    receiver.shape.query = query;
-    receiver.scratch = AllocSetContextCreate(context, "kmeans row", ALLOCSET_DEFAULT_SIZES);
+    receiver.scratch = AllocSetContextCreate(context, "kmeans row", TABLE_ROW_SIZES);
 
     SPI_connect();
-    const char *sql = build_select(query, &receiver.shape);
+    const char *sql = table_select_text(query, &receiver.decoder);
 
     /* Kept even where the caller does not need them: the rows may have to be sorted. */
-    wants.ctid = receiver.shape.ctid >= 0;
-    wants.table = receiver.shape.table >= 0;
+    wants.ctid = receiver.decoder.ctid >= 0;
+    wants.table = receiver.decoder.table >= 0;
     wants.label = query->label != NULL;
     receiver.rows = table_rows_create(context, wants);
     table_order_start(&receiver.order);

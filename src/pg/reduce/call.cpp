@@ -3,7 +3,7 @@
  */
 #include "pg/reduce/call.h"
 
-#include "pg/query/row.h"
+#include "pg/query/decoder.h"
 
 extern "C" {
 #include "catalog/pg_type.h"

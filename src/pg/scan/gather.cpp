@@ -19,8 +19,6 @@ extern "C" {
 #define LARGEST_SLICE ((Size)32 * 1024 * 1024)
 #define MOST_SLICES 64
 
-#define FEW_PROCESSES 4
-
 /* Offsets in the view of points. Values come first: at the start, aligned for anything. */
 struct PointsLayout {
     Size weights;
@@ -49,8 +47,8 @@ static PointsLayout points_layout(const ScanPlan *plan, int64 capacity)
     PointsLayout layout;
 
     layout.end = 0;
-    part(&layout.end, capacity, mul_size(plan->d, pgkm_element_size(plan->element)));
-    layout.weights = part(&layout.end, plan->weighted ? capacity : 0, sizeof(double));
+    part(&layout.end, capacity, mul_size(plan->d, pgkm_element_size(plan->decoder.element)));
+    layout.weights = part(&layout.end, (plan->query.weight != NULL) ? capacity : 0, sizeof(double));
     return layout;
 }
 
@@ -154,8 +152,8 @@ TableRows *scan_target_create(const ScanPlan *plan, MemoryContext context, const
 {
     TableRows *const rows = table_rows_create(context, plan->wants);
 
-    rows->used = pgkm_rows_create(context, plan->element, plan->d, plan->weighted);
-    rows->widths = plan->mixed ? scan_plan_widths(plan, context) : NULL;
+    rows->used = pgkm_rows_create(context, plan->decoder.element, plan->d, (plan->query.weight != NULL));
+    rows->widths = scan_plan_widths(plan, context);
     pgkm_rows_count(rows->used, slices->wanted * slices->bytes);
     return rows;
 }
@@ -179,50 +177,6 @@ void scan_target_origins(const ScanPlan *plan, const ScanPlace *places, TableRow
     rows->used->n = total->used;
     rows->n = rows->capacity = total->rows;
     rows->n_skipped = rows->skipped_capacity = total->skipped;
-}
-
-/* To write to a file costs less than to map its pages, but only one process at a time writes to a slice. So that pays
- * for a few processes that spend most of their time reading. */
-static void write_points(const ScanPlan *plan, SharedView *points, Size offset, const char *from, Size bytes,
-                         int n_processes)
-{
-    if (plan->mostly_toast && n_processes <= FEW_PROCESSES) {
-        shared_view_write(points, offset, from, bytes);
-        return;
-    }
-    shared_populate(points->base + offset, bytes);
-    memcpy(points->base + offset, from, bytes);
-}
-
-void scan_write_points(const ScanReader *reader, int32 first, const ScanPlace *counted, SharedView *points,
-                       int n_processes)
-{
-    PgkmRows *const used = reader->rows->used;
-    int64 from = 0;
-
-    for (int32 i = first; i < reader->n_notes; ++i) {
-        const ScanNote *const note = &reader->notes[i];
-        const ScanPlace *place = &counted[note->chunk];
-        const Size bytes = note->count.used * used->row_bytes;
-
-        if (note->count.used > place[1].used - place->used)
-            elog(ERROR, "more rows than were counted");
-        write_points(reader->plan, points, place->used * used->row_bytes, used->values + from * used->row_bytes, bytes,
-                     n_processes);
-        from += note->count.used;
-    }
-    used->n = 0;
-}
-
-void scan_close_gaps(const ScanPlan *plan, const ScanPlace *counted, const ScanPlace *places, PgkmRows *used)
-{
-    for (uint32 chunk = 0; chunk < plan->n_chunks; ++chunk) {
-        CHECK_FOR_INTERRUPTS();
-        if (counted[chunk].used != places[chunk].used)
-            memmove(used->values + places[chunk].used * used->row_bytes,
-                    used->values + counted[chunk].used * used->row_bytes,
-                    (places[chunk + 1].used - places[chunk].used) * used->row_bytes);
-    }
 }
 
 static void copy_part(char *target, int64 to, const void *source, int64 from, int64 count, Size size)
@@ -258,7 +212,7 @@ static void copy_points(const Copy *copy, int64 to, int64 from, int64 count)
         return;
     shared_view_write(copy->points, to * used->row_bytes, used->values + from * used->row_bytes,
                       count * used->row_bytes);
-    if (copy->plan->weighted)
+    if (copy->plan->query.weight != NULL)
         shared_view_write(copy->points, copy->weights + to * sizeof(double), used->weights + from,
                           count * sizeof(double));
 }

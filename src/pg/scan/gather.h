@@ -2,8 +2,7 @@
  * gather.h - brings the rows of all processes together in shared memory.
  *
  * Every process tells how many rows its chunks have. From that follows where the rows of each chunk belong,
- * whoever has read it, and every process copies its own there. Where the chunks were counted in advance
- * (parallel.h) the points are in their places already.
+ * whoever has read it, and every process copies its own there.
  */
 #ifndef PGKM_PG_SCAN_GATHER_H
 #define PGKM_PG_SCAN_GATHER_H
@@ -51,16 +50,8 @@ void scan_target_points(const ScanPlan *plan, int64 n, ScanSlices *slices, Table
 /* Creates what the rows need beside the points, when all have their places. Errors likewise. */
 void scan_target_origins(const ScanPlan *plan, const ScanPlace *places, TableRows *rows, ScanTarget *target);
 
-/* Writes the points that the reader holds, those of its chunks from note `first` on, to where
- * counted[chunk] says, and forgets them. So many processes do so. */
-void scan_write_points(const ScanReader *reader, int32 first, const ScanPlace *counted, SharedView *points,
-                       int n_processes);
-
-/* Closes the gaps that rows leave which were counted and then not used: moves those behind them down. */
-void scan_close_gaps(const ScanPlan *plan, const ScanPlace *counted, const ScanPlace *places, PgkmRows *used);
-
-/* Copies the reader's chunks to their places, as one of so many processes. `points`: NULL when they are
- * there already. `origins`: where the target's segment is mapped, or NULL. */
+/* Copies the reader's chunks to their places, as one of so many processes. `points`: NULL when there
+ * are none. `origins`: where the target's segment is mapped, or NULL. */
 void scan_copy(const ScanReader *reader, const ScanPlace *places, const ScanTarget *target, SharedView *points,
                char *origins, int n_processes);
 

@@ -48,14 +48,14 @@ static void add_table(const ScanPlan *plan, const ScanRelation *table, ScanEstim
     double rows;
     double all_visible;
     double missing = 1;
-    bool known = !plan->weighted && !plan->filtered;
+    bool known = plan->query.weight == NULL && plan->query.filter == NULL;
 
     estimate_rel_size(relation, NULL, &blocks, &rows, &all_visible);
     table_close(relation, NoLock);
-    for (int i = 0; i < plan->n_features; ++i) {
+    for (int i = 0; i < plan->query.n_features; ++i) {
         double fraction = 0;
 
-        known = null_fraction(table->id, NameStr(scan_plan_columns(plan)[i].name), &fraction) && known;
+        known = null_fraction(table->id, plan->columns[i].name, &fraction) && known;
         missing = Min(missing, fraction);
     }
 
@@ -74,7 +74,7 @@ void scan_plan_memory(ScanPlan *plan)
     if (plan->d == 0 || (double)plan->expected_rows * row <= (double)pgkm_memory_available())
         return;
     for (int i = 0; i < plan->n_relations; ++i)
-        add_table(plan, &scan_plan_relations(plan)[i], &estimate);
+        add_table(plan, &plan->relations[i], &estimate);
     plan->estimate = (uint64)estimate.bytes;
     if (estimate.certain > CERTAIN_FACTOR * (double)pgkm_memory_obtainable())
         pgkm_raise_memory_limit(0, plan->estimate);

@@ -2,13 +2,9 @@
  * parallel.cpp - a direct scan by several processes.
  *
  *   all:     make slices of the shared memory for the rows that are expected
- *            count the rows of all chunks, unless that takes too long; meet
- *   leader:  if they are counted: bring the slices together; meet
- *   all:     read chunks and write their rows to their places in there; or
- *            read chunks into memory of their own, if they are not counted
- *            publish the counts of what was read; meet
+ *            read chunks into memory of their own; publish the counts of what was read; meet
  *   leader:  place the chunks; bring the slices together; make what else the rows need; meet
- *   all:     copy what is not in its place yet; meet
+ *   all:     copy their rows to their places; meet
  *   leader:  returns the rows; waits for the workers' end when it is told to
  *
  * A worker that starts when chunks are being read reads, too; one that starts when the others have met
@@ -30,7 +26,7 @@ extern "C" {
 PGDLLEXPORT void pgkm_scan_worker(dsm_segment *segment, shm_toc *toc);
 }
 
-enum ScanPhase { SCAN_COUNTING, SCAN_PREPARING, SCAN_READING, SCAN_PLACING, SCAN_COPYING, SCAN_COPIED };
+enum ScanPhase { SCAN_READING, SCAN_PLACING, SCAN_COPYING, SCAN_COPIED };
 
 /* The workers of a parallel scan, and what its leader read by itself. */
 struct ScanCrew {
@@ -57,9 +53,8 @@ static ParallelContext *start_context(const ScanPlan *plan, const TableReduction
     shm_toc_estimate_chunk(&context->estimator, sizeof(ScanShared));
     shm_toc_estimate_chunk(&context->estimator, plan->bytes);
     shm_toc_estimate_chunk(&context->estimator, places_bytes(plan));
-    shm_toc_estimate_chunk(&context->estimator, places_bytes(plan));
     shm_toc_estimate_chunk(&context->estimator, strlen(query_text()) + 1);
-    shm_toc_estimate_keys(&context->estimator, 5);
+    shm_toc_estimate_keys(&context->estimator, 4);
     if (reduction != NULL)
         scan_reduction_estimate(&context->estimator, reduction);
     InitializeParallelDSM(context);
@@ -91,12 +86,10 @@ static ScanShared *fill_context(ParallelContext *context, const ScanPlan *plan, 
 
     memcpy(put(context->toc, SCAN_KEY_PLAN, plan->bytes), plan, plan->bytes);
     put(context->toc, SCAN_KEY_PLACES, places_bytes(plan));
-    put(context->toc, SCAN_KEY_COUNTED, places_bytes(plan));
     strcpy((char *)put(context->toc, SCAN_KEY_QUERY, strlen(query_text()) + 1), query_text());
     pg_atomic_init_u32(&shared->next_chunk, pg_atomic_read_u32(reader->next_chunk));
     pg_atomic_init_u64(&shared->n_read, (uint64)reader->rows->n);
     pg_atomic_init_u64(&shared->reserved, 0);
-    scan_counting_init(&shared->counting, reader);
     shared->n_processes = context->nworkers + 1;
     scan_slices_plan(plan, shared->n_processes, &shared->slices);
     BarrierInit(&shared->barrier, 0);
@@ -122,12 +115,7 @@ static ScanMember join_scan(ScanReader *reader, ScanShared *shared, shm_toc *toc
 {
     reader->next_chunk = &shared->next_chunk;
     reader->n_read = &shared->n_read;
-    return {reader,
-            shared,
-            toc,
-            (ScanPlace *)shm_toc_lookup(toc, SCAN_KEY_COUNTED, false),
-            (ScanPlace *)shm_toc_lookup(toc, SCAN_KEY_PLACES, false),
-            NULL};
+    return {reader, shared, toc, (ScanPlace *)shm_toc_lookup(toc, SCAN_KEY_PLACES, false), NULL};
 }
 
 static void make_slices(ScanShared *shared)
@@ -136,38 +124,8 @@ static void make_slices(ScanShared *shared)
         CHECK_FOR_INTERRUPTS();
 }
 
-/* What each process does until all meet. The chunks that the leader has read before count as read. */
-static void count_chunks(const ScanMember *member)
-{
-    ScanShared *const shared = member->shared;
-
-    scan_publish(member->reader, member->counted);
-    (void)scan_slices_make(&shared->slices);
-    scan_count(member->reader, &shared->counting, member->counted);
-    if (pg_atomic_read_u32(&shared->counting.given_up) == 0)
-        make_slices(shared);
-}
-
-/* Likewise. */
-static void read_to_places(const ScanMember *member)
-{
-    ScanReader *const reader = member->reader;
-
-    const int n_processes = member->shared->n_processes;
-
-    scan_write_points(reader, 0, member->counted, member->points, n_processes);
-    while (scan_reader_step(reader))
-        scan_write_points(reader, reader->n_notes - 1, member->counted, member->points, n_processes);
-    scan_reader_close(reader);
-    scan_publish(reader, member->places);
-}
-
 static void read_chunks(const ScanMember *member)
 {
-    if (member->shared->counted) {
-        read_to_places(member);
-        return;
-    }
     (void)scan_slices_make(&member->shared->slices);
     scan_read_all(member->reader, member->shared->n_processes);
     make_slices(member->shared);
@@ -185,22 +143,6 @@ static void drop_others(const ScanShared *shared, const TableRows *rows)
     scan_slices_drop(&shared->slices, rows->used->view == NULL ? 0 : rows->used->view->n_slices);
 }
 
-/* If all rows are counted, their places are known. */
-static void prepare_places(const ScanMember *member, TableRows *rows)
-{
-    const ScanPlan *plan = member->reader->plan;
-    ScanShared *const shared = member->shared;
-    const bool counted = pg_atomic_read_u32(&shared->counting.given_up) == 0;
-
-    if (counted)
-        scan_place(member->counted, plan->n_chunks);
-    if (!counted || member->counted[plan->n_chunks].used == 0)
-        return;
-    scan_target_points(plan, member->counted[plan->n_chunks].used, &shared->slices, rows, &shared->target);
-    drop_others(shared, rows);
-    shared->counted = true;
-}
-
 /* All rows are read. */
 static void finish_places(const ScanMember *member, TableRows *rows)
 {
@@ -208,12 +150,8 @@ static void finish_places(const ScanMember *member, TableRows *rows)
     ScanShared *const shared = member->shared;
 
     scan_place(member->places, plan->n_chunks);
-    if (shared->counted) {
-        scan_close_gaps(plan, member->counted, member->places, rows->used);
-    } else {
-        scan_target_points(plan, member->places[plan->n_chunks].used, &shared->slices, rows, &shared->target);
-        drop_others(shared, rows);
-    }
+    scan_target_points(plan, member->places[plan->n_chunks].used, &shared->slices, rows, &shared->target);
+    drop_others(shared, rows);
     scan_target_origins(plan, member->places, rows, &shared->target);
 }
 
@@ -237,16 +175,11 @@ static TableRows *lead(ParallelContext *context, ScanShared *shared, ScanReader 
     TableRows *const rows = scan_target_create(reader->plan, owner, &shared->slices);
     ScanMember member = join_scan(reader, shared, context->toc);
 
-    count_chunks(&member);
-    scan_meet(shared);
-    prepare_places(&member, rows);
-    member.points = rows->used->view;
-    scan_meet(shared);
     read_chunks(&member);
     scan_meet(shared);
     finish_places(&member, rows);
     scan_meet(shared);
-    scan_copy(member.reader, member.places, &shared->target, shared->counted ? NULL : rows->used->view,
+    scan_copy(member.reader, member.places, &shared->target, rows->used->view,
               rows->segment == NULL ? NULL : (char *)dsm_segment_address(rows->segment), shared->n_processes);
     scan_meet(shared);
     BarrierDetach(&shared->barrier);
@@ -313,11 +246,10 @@ static void copy_to_target(ScanMember *member)
     const ScanShared *shared = member->shared;
     dsm_segment *origins = NULL;
 
-    if (!shared->counted)
-        map_points(member);
+    map_points(member);
     if (shared->target.origins != DSM_HANDLE_INVALID)
         origins = shared_segment_attach(shared->target.origins);
-    scan_copy(member->reader, member->places, &shared->target, shared->counted ? NULL : member->points,
+    scan_copy(member->reader, member->places, &shared->target, member->points,
               origins == NULL ? NULL : (char *)dsm_segment_address(origins), shared->n_processes);
     BarrierArriveAndDetach(&member->shared->barrier);
     if (member->points != NULL)
@@ -326,8 +258,7 @@ static void copy_to_target(ScanMember *member)
         dsm_detach(origins);
 }
 
-/* From the phase on in which it has come. */
-static void take_part(ScanMember *member, int phase)
+static void take_part(ScanMember *member)
 {
     ScanShared *const shared = member->shared;
 
@@ -336,14 +267,6 @@ static void take_part(ScanMember *member, int phase)
         BarrierArriveAndDetach(&shared->barrier);
         return;
     }
-    if (phase == SCAN_COUNTING) {
-        count_chunks(member);
-        scan_meet(shared);
-    }
-    if (phase <= SCAN_PREPARING)
-        scan_meet(shared);
-    if (shared->counted)
-        map_points(member);
     read_chunks(member);
     scan_meet(shared);
     scan_meet(shared);
@@ -353,14 +276,14 @@ static void take_part(ScanMember *member, int phase)
 void pgkm_scan_worker(dsm_segment *, shm_toc *toc)
 {
     ScanShared *const shared = (ScanShared *)shm_toc_lookup(toc, SCAN_KEY_SHARED, false);
-    const ScanPlan *const plan = (const ScanPlan *)shm_toc_lookup(toc, SCAN_KEY_PLAN, false);
+    const ScanPlan *const plan = scan_plan_copy((const ScanPlan *)shm_toc_lookup(toc, SCAN_KEY_PLAN, false));
 
     debug_query_string = (const char *)shm_toc_lookup(toc, SCAN_KEY_QUERY, false);
     pgstat_report_activity(STATE_RUNNING, debug_query_string);
 
     const int phase = BarrierAttach(&shared->barrier);
     /* Too late: the counts are published, and rows read now would have no place. */
-    if (phase > (shared->reducing.n_copies > 0 ? SCAN_COUNTING : SCAN_READING)) {
+    if (phase > SCAN_READING) {
         BarrierDetach(&shared->barrier);
         return;
     }
@@ -369,7 +292,7 @@ void pgkm_scan_worker(dsm_segment *, shm_toc *toc)
     ScanReader *const reader = scan_reader_create(plan, &shared->next_chunk, CurrentMemoryContext);
     ScanMember member = join_scan(reader, shared, toc);
 
-    take_part(&member, phase);
+    take_part(&member);
     scan_slices_drop(&shared->slices, 0);
     table_rows_clear(reader->rows);
     pgkm_memory_share(NULL);

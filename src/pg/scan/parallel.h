@@ -15,17 +15,9 @@ enum TocKey : uint64 {
     SCAN_KEY_SHARED = 1,
     SCAN_KEY_PLAN,
     SCAN_KEY_PLACES,
-    SCAN_KEY_COUNTED,
     SCAN_KEY_QUERY,
     SCAN_KEY_PROGRAM,
     SCAN_KEY_COPIES
-};
-
-/* What the processes that count share. */
-struct ScanCounting {
-    pg_atomic_uint32 next_chunk; /* that nobody has counted */
-    pg_atomic_uint32 n_costly;   /* blocks whose tuples had to be looked at */
-    pg_atomic_uint32 given_up;   /* 1: it would cost too much, or some rows take no part */
 };
 
 /* Of a reduction. */
@@ -43,11 +35,9 @@ struct ScanShared {
     pg_atomic_uint64 reserved; /* bytes of rows that the leader and all workers hold */
     Barrier barrier;           /* phases: ScanPhase */
     int n_processes;           /* about */
-    ScanCounting counting;
-    bool counted;          /* from SCAN_READING on: the points have their places */
-    ScanReducing reducing; /* where there is one, rows are read in the first phase */
-    ScanSlices slices;     /* all there from SCAN_PLACING on, if counted from SCAN_PREPARING on */
-    ScanTarget target;     /* from SCAN_COPYING on, if counted its points from SCAN_READING on */
+    ScanReducing reducing;     /* where there is one, rows are read in the first phase */
+    ScanSlices slices;         /* all there from SCAN_PLACING on */
+    ScanTarget target;         /* from SCAN_COPYING on */
 };
 
 /* What a process knows of the scan. */
@@ -55,7 +45,6 @@ struct ScanMember {
     ScanReader *reader;
     ScanShared *shared;
     shm_toc *toc;
-    ScanPlace *counted; /* as scan_count tells, then as places */
     ScanPlace *places;
     SharedView *points; /* NULL: not mapped */
 };
@@ -65,18 +54,6 @@ void scan_read_all(ScanReader *reader, int n_processes);
 
 /* Waits until all processes have come so far. */
 void scan_meet(ScanShared *shared);
-
-/* --- counting ---
- * Where pages are visible to all and lie in shared buffers, their line pointers tell how many rows each chunk has, in
- * little time. Then the place of each chunk's rows is known in advance: whoever reads a chunk writes its rows there at
- * once, and need not keep them until all chunks are counted. */
-
-/* Counting begins with the chunk that the reader would read next. */
-void scan_counting_init(ScanCounting *counting, const ScanReader *reader);
-
-/* Counts chunks as one of the processes, until none is left or they have given up. Sets counts[chunk] to the
- * number of tuples that the snapshot sees, as if all took part. Closes the reader's table. */
-void scan_count(ScanReader *reader, ScanCounting *counting, ScanPlace *counts);
 
 /* --- reductions (reduce.cpp) --- */
 

@@ -1,17 +1,15 @@
 /*
- * plan.cpp - lists the tables of a relation, and makes the flat plan of a query's scan.
+ * plan.cpp - makes the flat plan of a query's scan.
  */
 #include "pg/scan/plan.h"
 
+#include "pg/scan/scan.h"
+
+#include <type_traits>
+
 extern "C" {
 #include "access/table.h"
-#include "catalog/pg_class.h"
-#include "catalog/pg_inherits.h"
-#include "catalog/pg_type.h"
-#include "miscadmin.h"
-#include "partitioning/partdesc.h"
 #include "storage/bufmgr.h"
-#include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/rel.h"
 }
@@ -19,76 +17,63 @@ extern "C" {
 /* Blocks, where there are no more chunks than SCAN_CHUNKS. */
 #define SMALLEST_CHUNK 4
 
-/* --- tables: in the planner's order, partitions by their bounds, depth first; inheritance children as
- * find_all_inheritors lists them. The result of a fit depends on the order of the rows, so both ways of reading must
- * agree on it. --- */
+/* --- one allocation --- */
 
-/* Partitions nest as deep as users make them, and no deeper than the planner can recurse. */
-static List *add_partitions(List *leaves, Relation parent)
+/* Lets the pointers point to what lies behind the struct, and returns the bytes of all. */
+static Size set_pointers(ScanPlan *plan)
 {
-    const PartitionDesc parts = RelationGetPartitionDesc(parent, true);
+    char *next = (char *)plan + MAXALIGN(sizeof(ScanPlan));
+    const auto place = [&next](auto *&array, Size count) {
+        array = (std::remove_reference_t<decltype(array)>)next;
+        next += MAXALIGN(count * sizeof *array);
+    };
 
-    for (int i = 0; i < parts->nparts; ++i) {
-        /* It may have been detached and dropped at this moment. */
-        const Relation part = try_table_open(parts->oids[i], AccessShareLock);
-
-        if (part == NULL)
-            continue;
-        if (part->rd_rel->relkind == RELKIND_PARTITIONED_TABLE)
-            leaves = add_partitions(leaves, part);
-        else
-            leaves = lappend_oid(leaves, RelationGetRelid(part));
-        table_close(part, NoLock);
-    }
-    return leaves;
+    place(plan->relations, plan->n_relations);
+    place(plan->columns, plan->n_columns);
+    place(plan->names, plan->n_columns);
+    place(plan->widths, plan->query.n_features);
+    place(plan->places, (Size)plan->n_relations * plan->n_columns);
+    return next - (char *)plan;
 }
 
-List *scan_leaves(Oid relation_id)
+/* The query and its decoder use what the plan has. */
+static void set_query(ScanPlan *plan)
 {
-    const Relation relation = table_open(relation_id, NoLock);
-    List *leaves;
+    TableQuery *const query = &plan->query;
 
-    if (relation->rd_rel->relkind == RELKIND_PARTITIONED_TABLE)
-        leaves = add_partitions(NIL, relation);
-    else if (relation->rd_rel->relhassubclass)
-        leaves = find_all_inheritors(relation_id, AccessShareLock, NULL);
-    else
-        leaves = list_make1_oid(relation_id);
-    table_close(relation, NoLock);
-    return leaves;
+    for (int i = 0; i < plan->n_columns; ++i)
+        plan->columns[i].name = NameStr(plan->names[i]);
+    query->features = plan->columns;
+    query->weight = plan->decoder.weight < 0 ? NULL : &plan->columns[plan->decoder.weight];
+    query->label = plan->decoder.label < 0 ? NULL : plan->columns[plan->decoder.label].name;
+    query->filter = plan->decoder.filter < 0 ? NULL : &plan->columns[plan->decoder.filter];
+    plan->decoder.query = query;
+}
+
+ScanPlan *scan_plan_copy(const ScanPlan *plan)
+{
+    ScanPlan *const copy = (ScanPlan *)palloc(plan->bytes);
+
+    memcpy(copy, plan, plan->bytes);
+    (void)set_pointers(copy);
+    set_query(copy);
+    return copy;
 }
 
 /* --- columns and chunks --- */
 
-static void set_column(ScanColumn *target, const TableQuery *query, const char *name, TableColumnKind kind, Oid type)
-{
-    namestrcpy(&target->name, name);
-    target->column.name = NULL;
-    target->column.kind = kind;
-    target->column.type = type;
-    target->layout = kind == COLUMN_NUMBER  ? SCAN_NUMBER
-                     : kind == COLUMN_ARRAY ? SCAN_ARRAY
-                                            : scan_vector_layout(table_column_type(query->relation, name));
-}
-
 static void set_columns(ScanPlan *plan, const TableQuery *query)
 {
-    ScanColumn *column = scan_plan_columns(plan);
-
-    plan->element = table_columns_element(query->features, query->n_features);
-    for (int i = 0; i < query->n_features; ++i, ++column) {
-        const TableColumn *feature = &query->features[i];
-
-        set_column(column, query, feature->name, feature->kind, feature->type);
+    for (int i = 0; i < plan->n_columns; ++i) {
+        if (i < query->n_features)
+            plan->columns[i] = query->features[i];
+        else if (i == plan->decoder.weight)
+            plan->columns[i] = *query->weight;
+        else if (i == plan->decoder.filter)
+            plan->columns[i] = *query->filter;
+        namestrcpy(&plan->names[i], table_query_column(query, i));
     }
-    if (plan->weighted)
-        set_column(column++, query, query->weight->name, COLUMN_NUMBER, query->weight->type);
-    if (plan->labelled)
-        set_column(column++, query, query->label, COLUMN_NUMBER, table_column_type(query->relation, query->label));
-    if (plan->filtered)
-        set_column(column, query, query->filter->name, COLUMN_NUMBER, query->filter->type);
-    plan->mixed = table_columns_are_mixed(query->features, query->n_features);
-    plan->d = query->features[0].kind == COLUMN_NUMBER && !plan->mixed ? query->n_features : 0;
+    plan->d = query->features[0].kind == COLUMN_NUMBER && !plan->decoder.mixed ? query->n_features : 0;
 }
 
 static BlockNumber toast_blocks(const Relation relation)
@@ -105,78 +90,71 @@ static BlockNumber toast_blocks(const Relation relation)
     return blocks;
 }
 
-static void set_relations(ScanPlan *plan, List *leaves, uint32 chunks)
+static void set_relations(ScanPlan *plan, List *tables, uint32 chunks)
 {
-    ScanRelation *target = scan_plan_relations(plan);
     uint64 blocks = 0;
-    ListCell *cell;
 
-    foreach (cell, leaves) {
-        const Relation relation = table_open(lfirst_oid(cell), NoLock);
+    for (int i = 0; i < plan->n_relations; ++i) {
+        const ScanTable *const table = (const ScanTable *)list_nth(tables, i);
+        ScanRelation *const target = &plan->relations[i];
+        const Relation relation = table_open(table->id, NoLock);
 
-        target->id = lfirst_oid(cell);
+        target->id = table->id;
         /* What is added behind them from now on the snapshot does not see. */
         target->n_blocks = RelationGetNumberOfBlocks(relation);
         target->toast_blocks = toast_blocks(relation);
         blocks += target->n_blocks;
-        ++target;
         /* Its pages lie in the memory of this process. */
         plan->temporary = plan->temporary || RelationUsesLocalBuffers(relation);
         table_close(relation, NoLock);
+        memcpy(&plan->places[i * plan->n_columns], table->places, plan->n_columns * sizeof(AttrNumber));
     }
 
     plan->chunk_blocks = (BlockNumber)Max(blocks / chunks, (uint64)(chunks > SCAN_CHUNKS ? 1 : SMALLEST_CHUNK));
     plan->n_chunks = 0;
     for (int i = 0; i < plan->n_relations; ++i) {
-        ScanRelation *const relation = &scan_plan_relations(plan)[i];
+        ScanRelation *const relation = &plan->relations[i];
 
         relation->first_chunk = plan->n_chunks;
         plan->n_chunks += relation->n_blocks / plan->chunk_blocks + (relation->n_blocks % plan->chunk_blocks != 0);
     }
 }
 
-ScanPlan *scan_plan_make(const TableQuery *query, List *leaves, uint32 chunks)
+ScanPlan *scan_plan_make(const TableQuery *query, List *tables, uint32 chunks)
 {
-    const int n_columns =
-        query->n_features + (query->weight != NULL) + (query->label != NULL) + (query->filter != NULL);
-    const Size bytes = MAXALIGN(sizeof(ScanPlan)) + MAXALIGN(list_length(leaves) * sizeof(ScanRelation)) +
-                       n_columns * sizeof(ScanColumn);
-    ScanPlan *const plan = (ScanPlan *)palloc0(bytes);
+    ScanPlan head;
 
-    plan->bytes = bytes;
-    plan->n_features = query->n_features;
-    plan->n_columns = n_columns;
-    plan->n_relations = list_length(leaves);
-    plan->weighted = query->weight != NULL;
-    plan->labelled = query->label != NULL;
-    plan->filtered = query->filter != NULL;
-    plan->nulls = query->nulls;
-    plan->need_direction = query->need_direction;
-    plan->takes_nulls = query->takes_nulls;
-    /* A caller who may read only some columns is not told where a bad row is. */
-    plan->with_ctid =
-        query->need_ctid || pg_class_aclcheck(query->relation->id, GetUserId(), ACL_SELECT) == ACLCHECK_OK;
-    plan->with_table = plan->with_ctid && query->relation->has_rows_of_others;
-    plan->wants.ctid = query->need_ctid;
-    plan->wants.table = query->need_ctid && plan->with_table;
-    plan->wants.label = plan->labelled;
+    memset(&head, 0, sizeof head);
+    head.query = *query;
+    table_decoder_init(&head.decoder, query);
+    while (table_query_column(query, head.n_columns) != NULL)
+        ++head.n_columns;
+    head.n_relations = list_length(tables);
+    head.wants.ctid = query->need_ctid;
+    head.wants.table = query->need_ctid && head.decoder.with_table;
+    head.wants.label = query->label != NULL;
+    head.bytes = set_pointers(&head);
+
+    ScanPlan *const plan = (ScanPlan *)palloc0(head.bytes);
+
+    *plan = head;
+    (void)set_pointers(plan);
     set_columns(plan, query);
-    set_relations(plan, leaves, chunks);
+    set_query(plan);
+    set_relations(plan, tables, chunks);
     return plan;
 }
 
 int32 *scan_plan_widths(const ScanPlan *plan, MemoryContext context)
 {
-    int32 *const widths = (int32 *)MemoryContextAlloc(context, plan->n_features * sizeof(int32));
+    const Size bytes = plan->query.n_features * sizeof(int32);
 
-    for (int i = 0; i < plan->n_features; ++i)
-        widths[i] = scan_plan_columns(plan)[i].width;
-    return widths;
+    return plan->decoder.mixed ? (int32 *)memcpy(MemoryContextAlloc(context, bytes), plan->widths, bytes) : NULL;
 }
 
 ScanChunk scan_plan_chunk(const ScanPlan *plan, uint32 chunk, int32 hint)
 {
-    const ScanRelation *relations = scan_plan_relations(plan);
+    const ScanRelation *const relations = plan->relations;
     ScanChunk place;
 
     /* The next table's first chunk is this one's end; an empty table has none. */
@@ -185,6 +163,7 @@ ScanChunk scan_plan_chunk(const ScanPlan *plan, uint32 chunk, int32 hint)
     place.relation = hint;
     place.begin = (chunk - relations[hint].first_chunk) * plan->chunk_blocks;
     /* Near the largest table the sum would not fit. */
-    place.end = place.begin + Min(plan->chunk_blocks, relations[hint].n_blocks - place.begin);
+    place.end = relations[hint].n_blocks - place.begin <= plan->chunk_blocks ? MaxBlockNumber
+                                                                             : place.begin + plan->chunk_blocks;
     return place;
 }

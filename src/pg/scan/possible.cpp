@@ -1,156 +1,155 @@
 /*
- * possible.cpp - finds out whether a relation can be read directly, and why not.
+ * possible.cpp - finds the tables that the SELECT of a query scans from start to end, or why it does something else.
+ *
+ * The planner says: if it reads a relation by sequential scans alone, one behind the other and without conditions, then
+ * a scan of those tables returns the same rows in the same order. So row security, views, and whatever extension takes
+ * part in planning need no rules of their own here.
  */
-#include "pg/scan/scan.h"
-
 #include "pg/compat.h"
-#include "pg/scan/plan.h"
+#include "pg/query/decoder.h"
+#include "pg/scan/scan.h"
 #include "pg/settings.h"
 
 extern "C" {
-#include "access/heapam.h"
+#include "access/sysattr.h"
 #include "access/table.h"
+#include "access/tableam.h"
 #include "access/xact.h"
-#include "access/xlog.h"
-#include "catalog/pg_class.h"
 #include "executor/executor.h"
-#include "miscadmin.h"
-#include "utils/acl.h"
-#include "utils/lsyscache.h"
+#include "executor/spi.h"
+#include "nodes/plannodes.h"
+#include "parser/parsetree.h"
+#include "utils/guc.h"
+#include "utils/memutils.h"
+#include "utils/plancache.h"
 #include "utils/rel.h"
-#include "utils/rls.h"
+#include "utils/resowner.h"
 }
 
-static bool (*other_hooks)(Oid relation) = NULL;
+struct Search {
+    const PlannedStmt *statement;
+    const TableQuery *query;
+    bool others;           /* foreign tables are left out */
+    MemoryContext context; /* of the list */
+    List *tables;          /* ScanTable */
+    const char *obstacle;
+};
 
-void scan_set_other_hooks(bool (*others)(Oid relation))
+/* Where a table has the columns. False when one is computed. */
+static bool find_places(const Scan *scan, int n_columns, AttrNumber *places)
 {
-    other_hooks = others;
-}
+    for (int i = 0; i < n_columns; ++i) {
+        const Var *const column = (const Var *)((const TargetEntry *)list_nth(scan->plan.targetlist, i))->expr;
 
-static bool may_read_column(Oid table, const char *name, Oid user)
-{
-    const AttrNumber number = get_attnum(table, name);
-
-    return number != InvalidAttrNumber && pg_attribute_aclcheck(table, number, user, ACL_SELECT) == ACLCHECK_OK;
-}
-
-/* What the executor checks of this SELECT: a privilege on the table, or one on each column. */
-bool scan_is_privileged(const TableQuery *query)
-{
-    const Oid user = GetUserId();
-    const Oid table = query->relation->id;
-    const char *name;
-
-    if (pg_class_aclcheck(table, user, ACL_SELECT) == ACLCHECK_OK)
-        return true;
-    /* Column grants do not reach ctid. */
-    if (query->need_ctid)
-        return false;
-    for (int i = 0; (name = table_query_column(query, i)) != NULL; ++i)
-        if (!may_read_column(table, name, user))
+        if (!IsA(column, Var) || column->varattno <= 0)
             return false;
+        places[i] = column->varattno - 1;
+    }
     return true;
 }
 
-static const char others_take_part[] = "Another extension takes part in reading tables.";
-
-static const char *relation_obstacle(const Relation relation)
+static const char *table_obstacle(Oid id)
 {
-    if (relation->rd_rel->relkind != RELKIND_RELATION && relation->rd_rel->relkind != RELKIND_MATVIEW)
-        return "Its rows are not all in tables.";
-    if (relation->rd_tableam != GetHeapamTableAmRoutine())
-        return "Its access method is not heap.";
-    if (RELATION_IS_OTHER_TEMP(relation))
-        return "A temporary table of another session belongs to it.";
-    if (RecoveryInProgress() && !RelationIsPermanent(relation))
-        return "It is unlogged, and a standby has no rows of it.";
-    if (!RelationIsScannable(relation))
-        return "It has not been populated.";
-    return NULL;
-}
+    const Relation relation = table_open(id, NoLock);
+    const char *obstacle = NULL;
 
-static const char *column_obstacle(const Relation relation, const char *name)
-{
-    const AttrNumber number = get_attnum(RelationGetRelid(relation), name);
-
-    if (number < 1 || number > RelationGetNumberOfAttributes(relation))
-        return "System columns are not read directly.";
-    if (pgkm_is_virtual(TupleDescAttr(RelationGetDescr(relation), number - 1)))
-        return "Virtual columns are computed by the executor.";
-    return NULL;
-}
-
-static const char *leaf_obstacle(const TableQuery *query, Oid leaf)
-{
-    const Relation relation = table_open(leaf, NoLock);
-    const char *obstacle = other_hooks != NULL && other_hooks(leaf) ? others_take_part : relation_obstacle(relation);
-    const char *name;
-
-    for (int i = 0; obstacle == NULL && (name = table_query_column(query, i)) != NULL; ++i)
-        obstacle = column_obstacle(relation, name);
+    if (relation->rd_tableam == NULL || relation->rd_tableam->scan_set_tidrange == NULL)
+        obstacle = "Its access method cannot scan ranges of ctids.";
+    else if (!RelationIsScannable(relation))
+        obstacle = "It has not been populated.";
     table_close(relation, NoLock);
     return obstacle;
 }
 
-const char *scan_query_obstacle(const TableQuery *query)
+static bool add_table(Search *search, const Scan *scan)
 {
-    const Oid id = query->relation->id;
+    const RangeTblEntry *const entry = rt_fetch(scan->scanrelid, search->statement->rtable);
+    MemoryContext caller = MemoryContextSwitchTo(search->context);
+    int n_columns = 0;
 
-    if (IsolationIsSerializable())
-        return "Serializable transactions need predicate locks.";
-    if (check_enable_rls(id, InvalidOid, true) == RLS_ENABLED)
-        return "Row security applies to it.";
-    if (ExecutorCheckPerms_hook != NULL)
-        return others_take_part;
-    for (int i = 0; i < query->n_features; ++i)
-        if (query->features[i].kind == COLUMN_VECTOR &&
-            scan_vector_layout(table_column_type(query->relation, query->features[i].name)) == SCAN_UNKNOWN)
-            return "The storage of its vector type is not known.";
-    return NULL;
+    while (table_query_column(search->query, n_columns) != NULL)
+        ++n_columns;
+
+    ScanTable *const table = (ScanTable *)palloc(offsetof(ScanTable, places) + n_columns * sizeof(AttrNumber));
+
+    table->id = entry->relid;
+    search->tables = lappend(search->tables, table);
+    MemoryContextSwitchTo(caller);
+    search->obstacle = table_obstacle(entry->relid);
+    return search->obstacle == NULL && find_places(scan, n_columns, table->places);
 }
 
-const char *scan_parts_obstacle(const TableQuery *query, List *leaves)
+/* False when the plan is something else than scans of tables. */
+static bool add_tables(Search *search, Plan *plan)
 {
-    /* Another extension may replace scans, of a sharded or compressed table. */
-    const bool replaced = other_hooks != NULL && other_hooks(query->relation->id);
-    const char *obstacle = replaced ? others_take_part : scan_query_obstacle(query);
     ListCell *cell;
 
-    foreach (cell, leaves) {
-        if (obstacle != NULL)
-            break;
-        obstacle = leaf_obstacle(query, lfirst_oid(cell));
-    }
-    return obstacle;
-}
-
-/* Why the query cannot be read directly, for a DETAIL; NULL when it can, from *leaves. */
-static const char *find_obstacle(const TableQuery *query, List **leaves)
-{
-    const char relkind = get_rel_relkind(query->relation->id);
-    const char *obstacle;
-
-    if (relkind != RELKIND_RELATION && relkind != RELKIND_PARTITIONED_TABLE && relkind != RELKIND_MATVIEW)
-        return "It is not a table or materialized view.";
-    obstacle = scan_parts_obstacle(query, NIL);
-    if (obstacle != NULL)
-        return obstacle;
-    *leaves = scan_leaves(query->relation->id);
-    return scan_parts_obstacle(query, *leaves);
-}
-
-bool scan_possible(const TableQuery *query, List **leaves)
-{
-    const int choice = pgkm_scan_choice;
-
-    if ((choice == SCAN_EXECUTOR && !query->streamed) || !scan_is_privileged(query))
+    if (plan->qual != NIL || plan->initPlan != NIL)
         return false;
+    switch (nodeTag(plan)) {
+    case T_SeqScan:
+        return add_table(search, (const Scan *)plan);
+    case T_ForeignScan:
+        return search->others;
+    case T_Append:
+        foreach (cell, ((const Append *)plan)->appendplans)
+            if (!add_tables(search, (Plan *)lfirst(cell)))
+                return false;
+        return true;
+    case T_Result: { /* of no tables, or of those that a condition without columns rules out */
+        const List *const condition = (const List *)((const Result *)plan)->resconstantqual;
+        const Node *const first = condition == NIL ? NULL : (const Node *)linitial(condition);
 
-    const char *const obstacle =
-        choice == SCAN_EXECUTOR ? "The setting \"pg_kmeans.scan\" is executor." : find_obstacle(query, leaves);
+        return first != NULL && IsA(first, Const) && !DatumGetBool(((const Const *)first)->constvalue);
+    }
+    default:
+        return false;
+    }
+}
 
-    if (obstacle != NULL && (choice == SCAN_DIRECT || query->streamed))
+const char *scan_find_tables(const TableQuery *query, bool others, List **tables)
+{
+    const int nest_level = NewGUCNestLevel();
+    TableDecoder decoder;
+    Search search = {NULL, query, others, CurrentMemoryContext, NIL, NULL};
+
+    SPI_connect();
+    table_select_settings();
+
+    const SPIPlanPtr prepared = SPI_prepare(table_select_text(query, &decoder), 0, NULL);
+
+    if (prepared == NULL)
+        elog(ERROR, "preparing to read rows failed: %s", SPI_result_code_string(SPI_result));
+
+    CachedPlan *const cached = SPI_plan_get_cached_plan(prepared);
+
+    search.statement = linitial_node(PlannedStmt, cached->stmt_list);
+    pgkm_check_permissions(search.statement);
+    if (!(search.statement->subplans == NIL && add_tables(&search, search.statement->planTree)) &&
+        search.obstacle == NULL)
+        search.obstacle = "The planner reads it by something else than sequential scans.";
+    ReleaseCachedPlan(cached, NULL);
+    SPI_finish();
+    AtEOXact_GUC(false, nest_level);
+    *tables = search.tables;
+    return search.obstacle;
+}
+
+/* Why the query cannot be read directly, for a DETAIL; NULL when it can, from *tables. */
+static const char *find_obstacle(const TableQuery *query, List **tables)
+{
+    if (pgkm_scan_choice == SCAN_EXECUTOR)
+        return "The setting \"pg_kmeans.scan\" is executor.";
+    if (IsolationIsSerializable())
+        return "Serializable transactions need predicate locks.";
+    return scan_find_tables(query, false, tables);
+}
+
+bool scan_possible(const TableQuery *query, List **tables)
+{
+    const char *const obstacle = find_obstacle(query, tables);
+
+    if (obstacle != NULL && (pgkm_scan_choice == SCAN_DIRECT || query->streamed))
         ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
                         errmsg("relation \"%s\" cannot be read by a direct scan", query->relation->name),
                         errdetail("%s", obstacle),

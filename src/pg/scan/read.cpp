@@ -20,8 +20,8 @@ void scan_reader_first(ScanPlan *plan, ScanReader *reader)
     if (reader->rows->used == NULL)
         return;
     plan->d = reader->rows->used->d;
-    for (int i = 0; plan->mixed && i < plan->n_features; ++i)
-        scan_plan_columns(plan)[i].width = reader->rows->widths[i];
+    if (plan->decoder.mixed)
+        memcpy(plan->widths, reader->rows->widths, plan->query.n_features * sizeof(int32));
 }
 
 /* Whether as many processes shall reduce their own rows. The program is made, with the errors that it may have, where a
@@ -66,10 +66,10 @@ TableRows *scan_reader_run(ScanPlan *plan, ScanReader *reader, TableReduction *r
     return reader->rows;
 }
 
-static TableRows *read_in_context(const TableQuery *query, List *leaves, TableReduction *reduction,
+static TableRows *read_in_context(const TableQuery *query, List *tables, TableReduction *reduction,
                                   MemoryContext context, int32 *workers)
 {
-    ScanPlan *const plan = scan_plan_make(query, leaves, SCAN_CHUNKS);
+    ScanPlan *const plan = scan_plan_make(query, tables, SCAN_CHUNKS);
     pg_atomic_uint32 next_chunk;
 
     pg_atomic_init_u32(&next_chunk, 0);
@@ -82,7 +82,7 @@ static bool leaves_room(const TableRows *rows)
     return rows->used == NULL || rows->used->reserved < pgkm_memory_available() / 4;
 }
 
-TableRows *scan_read(const TableQuery *query, List *leaves, MemoryContext context, int32 *workers)
+TableRows *scan_read(const TableQuery *query, List *tables, MemoryContext context, int32 *workers)
 {
     MemoryContext scratch = AllocSetContextCreate(context, "kmeans scan", ALLOCSET_DEFAULT_SIZES);
     MemoryContext caller = MemoryContextSwitchTo(scratch);
@@ -92,11 +92,11 @@ TableRows *scan_read(const TableQuery *query, List *leaves, MemoryContext contex
         PushActiveSnapshot(GetTransactionSnapshot());
     }
 
-    TableRows *rows = read_in_context(query, leaves, query->reduction, context, workers);
+    TableRows *rows = read_in_context(query, tables, query->reduction, context, workers);
 
     if (query->reduction != NULL && query->reduction->failed) {
         scan_dismiss(rows);
-        rows = read_in_context(query, leaves, NULL, context, workers);
+        rows = read_in_context(query, tables, NULL, context, workers);
     }
     if (!query->keep_crew || !leaves_room(rows))
         scan_dismiss(rows);

@@ -9,13 +9,9 @@ extern "C" {
 #include "access/table.h"
 #include "miscadmin.h"
 #include "pgstat.h"
-#include "storage/bufpage.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 }
-
-/* Tuples that are fetched into the cache in advance. */
-#define AHEAD 8
 
 ScanReader *scan_reader_create(const ScanPlan *plan, pg_atomic_uint32 *next_chunk, MemoryContext context)
 {
@@ -24,14 +20,12 @@ ScanReader *scan_reader_create(const ScanPlan *plan, pg_atomic_uint32 *next_chun
     reader->plan = plan;
     reader->next_chunk = next_chunk;
     reader->rows = table_rows_create(context, plan->wants);
-    reader->access = scan_access_create(plan);
-    reader->sight.snapshot = GetActiveSnapshot();
-    reader->sight.settled = InvalidTransactionId;
-    reader->scratch = AllocSetContextCreate(CurrentMemoryContext, "kmeans row", ALLOCSET_DEFAULT_SIZES);
-    reader->relation = reader->begun = -1;
+    reader->decoder = plan->decoder;
+    reader->scratch = AllocSetContextCreate(CurrentMemoryContext, "kmeans row", TABLE_ROW_SIZES);
+    reader->relation = -1;
     if (plan->d > 0) {
-        reader->rows->used = pgkm_rows_create(context, plan->element, plan->d, plan->weighted);
-        reader->rows->widths = plan->mixed ? scan_plan_widths(plan, context) : NULL;
+        reader->rows->used = pgkm_rows_create(context, plan->decoder.element, plan->d, plan->query.weight != NULL);
+        reader->rows->widths = scan_plan_widths(plan, context);
     }
     return reader;
 }
@@ -47,77 +41,58 @@ void scan_reader_expect(ScanReader *reader, int n_processes)
 
 void scan_reader_close(ScanReader *reader)
 {
-    pgkm_toast_close(reader->access->toast);
-    if (reader->relation >= 0)
-        table_close(reader->access->relation, NoLock);
-    if (reader->strategy != NULL)
-        FreeAccessStrategy(reader->strategy);
-    reader->strategy = NULL;
+    if (reader->relation < 0)
+        return;
+
+    const Relation relation = reader->scan->rs_rd;
+
+    table_endscan(reader->scan);
+    ExecDropSingleTupleTableSlot(reader->slot);
+    table_close(relation, NoLock);
     reader->relation = -1;
 }
 
 /* A worker takes a lock of its own, as workers of a parallel query do. The leader holds the lock already. */
-void scan_reader_open(ScanReader *reader, int32 index)
+static void open_relation(ScanReader *reader, int32 index)
 {
-    scan_reader_close(reader);
-    scan_access_open(reader->access, table_open(scan_plan_relations(reader->plan)[index].id, AccessShareLock));
+    const ScanPlan *const plan = reader->plan;
+    const Relation relation = table_open(plan->relations[index].id, AccessShareLock);
+
+    reader->scan = relation->rd_tableam->scan_begin(relation, GetActiveSnapshot(), 0, NULL, NULL,
+                                                    SO_TYPE_TIDRANGESCAN | SO_ALLOW_PAGEMODE | SO_ALLOW_STRAT);
+    reader->slot = table_slot_create(relation, NULL);
     reader->relation = index;
+    reader->decoder.places = &plan->places[index * plan->n_columns];
+    reader->decoder.last = 0;
+    for (int i = 0; i < plan->n_columns; ++i)
+        reader->decoder.last = Max(reader->decoder.last, (AttrNumber)(reader->decoder.places[i] + 1));
+    /* Once per process, as in a parallel sequential scan; the scan of a range does not count itself. */
+    pgstat_count_heap_scan(relation);
 }
 
-static void begin_relation(ScanReader *reader, int32 index)
+/* Rows come page by page. The slot keeps the page of its row pinned, so that values are read in place. */
+static void read_range(ScanReader *reader, BlockNumber begin, BlockNumber end)
 {
-    scan_reader_open(reader, index);
-    /* Once per process, as in a parallel sequential scan. */
-    if (index > reader->begun)
-        pgstat_count_heap_scan(reader->access->relation);
-    reader->begun = index;
-    /* As in the server's own scans, a large table is read through a ring of buffers, so that it does not sweep the
-     * pool. */
-    if (!RelationUsesLocalBuffers(reader->access->relation) &&
-        scan_plan_relations(reader->plan)[index].n_blocks > (BlockNumber)NBuffers / 4)
-        reader->strategy = GetAccessStrategy(BAS_BULKREAD);
-}
-
-static void read_tuple(ScanReader *reader, HeapTupleHeader tuple, BlockNumber block, OffsetNumber offset)
-{
-    TableRows *const rows = reader->rows;
-    ScanAccess *const access = reader->access;
+    const TableScanDesc scan = reader->scan;
+    TupleTableSlot *const slot = reader->slot;
+    ItemPointerData first;
+    ItemPointerData last;
     TableOrigin origin;
 
-    if (likely(access->fast != SCAN_SLOW && rows->used != NULL) && scan_read_fast(access, tuple, rows->used, &origin)) {
-        ItemPointerSet(&origin.ctid, block, offset);
-        origin.table = RelationGetRelid(access->relation);
-        table_rows_add(rows, &origin, true);
-    } else {
-        ItemPointerData ctid;
+    ItemPointerSet(&first, begin, 0);
+    ItemPointerSet(&last, end - 1, PG_UINT16_MAX);
+    scan->rs_rd->rd_tableam->scan_rescan(scan, NULL, false, false, false, false);
+    scan->rs_rd->rd_tableam->scan_set_tidrange(scan, &first, &last);
+    while (table_scan_getnextslot_tidrange(scan, ForwardScanDirection, slot)) {
+        MemoryContext caller = MemoryContextSwitchTo(reader->scratch);
 
-        ItemPointerSet(&ctid, block, offset);
-        scan_read_slow(access, tuple, &ctid, rows);
+        table_decode(&reader->decoder, slot, reader->rows, &origin);
+        MemoryContextSwitchTo(caller);
+        /* Only detoasting and arithmetic on numeric leave something behind. */
+        if (unlikely(!reader->scratch->isReset))
+            MemoryContextReset(reader->scratch);
     }
-    /* Only detoasting and arithmetic on numeric leave something behind. */
-    if (unlikely(!reader->scratch->isReset))
-        MemoryContextReset(reader->scratch);
-}
-
-/* The pin lasts until all rows are read. Values are read in place, and detoasting one must not happen under the
- * page's lock. */
-static void read_block(ScanReader *reader, BlockNumber block)
-{
-    OffsetNumber offsets[MaxHeapTuplesPerPage];
-    const Relation relation = reader->access->relation;
-    const Buffer buffer = ReadBufferExtended(relation, MAIN_FORKNUM, block, RBM_NORMAL, reader->strategy);
-    const int count = scan_page_visible(&reader->sight, relation, buffer, offsets);
-    const Page page = BufferGetPage(buffer);
-
-    for (int i = 0; i < count; ++i) {
-        /* Tuples lie backwards in the page, which the processor does not expect by itself. */
-        if (i + AHEAD < count)
-            __builtin_prefetch(PageGetItem(page, PageGetItemId(page, offsets[i + AHEAD])));
-        read_tuple(reader, (HeapTupleHeader)PageGetItem(page, PageGetItemId(page, offsets[i])), block, offsets[i]);
-    }
-    /* It counts rows of whatever relation. */
-    pgstat_count_index_tuples(relation, count);
-    ReleaseBuffer(buffer);
+    ExecClearTuple(slot);
 }
 
 static void take_note(ScanReader *reader, uint32 chunk, const ScanPlace *before)
@@ -160,16 +135,12 @@ void scan_reader_read(ScanReader *reader, uint32 chunk)
     const ScanChunk place = scan_plan_chunk(reader->plan, chunk, Max(reader->relation, 0));
     const ScanPlace before = scan_reader_count(reader);
 
-    if (place.relation != reader->relation)
-        begin_relation(reader, place.relation);
-
-    MemoryContext caller = MemoryContextSwitchTo(reader->scratch);
-
-    for (BlockNumber block = place.begin; block < place.end; ++block) {
-        CHECK_FOR_INTERRUPTS();
-        read_block(reader, block);
+    CHECK_FOR_INTERRUPTS();
+    if (place.relation != reader->relation) {
+        scan_reader_close(reader);
+        open_relation(reader, place.relation);
     }
-    MemoryContextSwitchTo(caller);
+    read_range(reader, place.begin, place.end);
     take_note(reader, chunk, &before);
     tell_progress(reader, reader->rows->n - before.rows);
 }

@@ -4,10 +4,10 @@
 #ifndef PGKM_PG_SCAN_READER_H
 #define PGKM_PG_SCAN_READER_H
 
-#include "pg/scan/access.h"
-#include "pg/scan/page.h"
+#include "pg/scan/plan.h"
 
 extern "C" {
+#include "access/tableam.h"
 #include "port/atomics.h"
 }
 
@@ -29,12 +29,11 @@ struct ScanReader {
     pg_atomic_uint32 *next_chunk; /* of all processes */
     pg_atomic_uint64 *n_read;     /* rows, of all processes; NULL: there are no others */
     TableRows *rows;              /* as far as read */
-    ScanAccess *access;
-    ScanSight sight;
-    BufferAccessStrategy strategy; /* for large tables */
-    MemoryContext scratch;         /* of one row */
-    int32 relation;                /* the plan's, open in access; -1: none */
-    int32 begun;                   /* the last one of which rows have been read; -1: none */
+    TableDecoder decoder;         /* for the table that is open */
+    int32 relation;               /* its number in the plan; -1: none is open */
+    TableScanDesc scan;           /* of it */
+    TupleTableSlot *slot;
+    MemoryContext scratch; /* of one row */
     ScanNote *notes;
     int32 n_notes;
     int32 notes_capacity;
@@ -59,9 +58,6 @@ bool scan_reader_step(ScanReader *reader);
 
 /* Reads this one. */
 void scan_reader_read(ScanReader *reader, uint32 chunk);
-
-/* Opens table number `index` of the plan and closes the one that is open. Numbers ascend. */
-void scan_reader_open(ScanReader *reader, int32 index);
 
 /* Closes the table that is open. */
 void scan_reader_close(ScanReader *reader);

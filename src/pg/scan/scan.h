@@ -1,5 +1,5 @@
 /*
- * scan.h - rows straight from the pages of a heap, without the executor in between.
+ * scan.h - rows straight from tables, by their access method, without the executor in between.
  *
  * The fast one of the two ways to read the rows of a query. It returns the same rows in the same order, and
  * raises the same errors about them, as the other one (pg/query/query.h). A large table is read by
@@ -11,40 +11,36 @@
 #include "pg/query/query.h"
 
 extern "C" {
+#include "access/attnum.h"
 #include "nodes/pg_list.h"
 }
 
+/* A table of a query's SELECT. */
+struct ScanTable {
+    Oid id;
+    AttrNumber places[FLEXIBLE_ARRAY_MEMBER]; /* its columns, from 0, in the order of table_query_column() */
+};
+
 /*
- * Whether the query can be read directly. False where the executor does more than walk over pages: for
- * views, foreign tables, other table access methods, row security, serializable transactions and virtual
- * columns. False also where the caller lacks a privilege, so that the executor raises that. With
- * pg_kmeans.scan = direct, or where the query must be streamed, it raises 0A000 with the reason instead.
- * When it is true, *leaves lists the tables that hold the rows, each locked as by a SELECT.
+ * Whether the query can be read directly: where the planner reads its relation by sequential scans alone, whose tables
+ * can be scanned by ranges of ctids. Not in serializable transactions. With pg_kmeans.scan = direct, or where the query
+ * must be streamed, it raises 0A000 with the reason instead. When it is true, *tables lists the tables that hold the
+ * rows (ScanTable), each locked as by a SELECT. 42501 where the caller lacks a privilege.
  */
-bool scan_possible(const TableQuery *query, List **leaves);
+bool scan_possible(const TableQuery *query, List **tables);
 
-/* Whether the caller may read the query's columns. */
-bool scan_is_privileged(const TableQuery *query);
+/* The tables, in their order, as the planner has them. With `others` foreign tables are left out, whose rows are read
+ * elsewhere. Returns a sentence where it reads something else, or otherwise; or NULL. */
+const char *scan_find_tables(const TableQuery *query, bool others, List **tables);
 
-/* Why the executor has to read the rows of the query wherever they are, a sentence; or NULL. */
-const char *scan_query_obstacle(const TableQuery *query);
-
-/* For a query whose other rows are read elsewhere: why those of these leaves (locked, maybe none) cannot be read
- * directly, a sentence; or NULL, and scan_read may be called with them. */
-const char *scan_parts_obstacle(const TableQuery *query, List *leaves);
-
-/* For whoever hooks the server's choice of paths: `others` tells whether another extension does so, too, for this
- * relation. Such an extension may read tables in its own way, so that a direct scan is not possible. */
-void scan_set_other_hooks(bool (*others)(Oid relation));
-
-/* As table_select, for a query that scan_possible has found possible with these leaves. *workers: how many
+/* As table_select, for a query that scan_possible has found possible with these tables. *workers: how many
  * helped. */
-TableRows *scan_read(const TableQuery *query, List *leaves, MemoryContext context, int32 *workers);
+TableRows *scan_read(const TableQuery *query, List *tables, MemoryContext context, int32 *workers);
 
 /* The rows of a query in parts, again and again, all under one snapshot: the active one, which has to be the same at
  * each call. In the current memory context. */
 struct ScanStream;
-ScanStream *scan_stream_begin(const TableQuery *query, List *leaves);
+ScanStream *scan_stream_begin(const TableQuery *query, List *tables);
 
 /* About how many rows there are, and how many features they have; 0: there are none. */
 int64 scan_stream_expected(const ScanStream *stream);

@@ -20,14 +20,14 @@ struct ScanStream {
     uint32 next_chunk;
 };
 
-ScanStream *scan_stream_begin(const TableQuery *query, List *leaves)
+ScanStream *scan_stream_begin(const TableQuery *query, List *tables)
 {
     ScanStream *const stream = (ScanStream *)palloc0(sizeof(ScanStream));
     MemoryContext own = CurrentMemoryContext;
     MemoryContext scratch = AllocSetContextCreate(own, "kmeans scan", ALLOCSET_DEFAULT_SIZES);
     pg_atomic_uint32 next_chunk;
 
-    stream->plan = scan_plan_make(query, leaves, STREAM_CHUNKS);
+    stream->plan = scan_plan_make(query, tables, STREAM_CHUNKS);
     pg_atomic_init_u32(&next_chunk, 0);
     MemoryContextSwitchTo(scratch);
 

@@ -30,20 +30,15 @@ extern "C" {
 /* Statistics are samples. */
 #define ESTIMATE_SLACK 1.02
 
-/* Where TOAST tables have more than so many times the blocks of the tables, time is spent on them. */
-#define MOSTLY_TOAST_FACTOR 4
-
 /* Some of the shared memory is left to others. */
 #define SHARED_FACTOR 1.25
 
 /* About how many times its bytes in the table an element takes in memory. */
-static double expansion(const ScanColumn *column)
+static double expansion(const TableColumn *column)
 {
-    if (column->layout == SCAN_VECTOR)
-        return 1;
-    if (column->layout == SCAN_HALFVEC)
+    if (column->kind == COLUMN_HALFVEC)
         return 2;
-    switch (column->column.type) {
+    switch (column->type) {
     case INT2OID:
         return 4;
     case INT4OID:
@@ -65,7 +60,7 @@ struct ScanVolume {
  * it: other columns may lie there, too, which are not read. */
 static void add_array(const ScanPlan *plan, const ScanRelation *table, double rows, ScanVolume *volume)
 {
-    const double widening = expansion(&scan_plan_columns(plan)[0]);
+    const double widening = expansion(&plan->columns[0]);
     const double stored = rows * scan_features_bytes(plan) / widening;
     const double own = (double)table->n_blocks * BLCKSZ;
     const double toast = (double)table->toast_blocks * BLCKSZ;
@@ -87,7 +82,7 @@ static void add_volume(ScanPlan *plan, const ScanRelation *table, const Relation
     plan->expected_rows += (int64)(rows * ESTIMATE_SLACK);
     volume->blocks += table->n_blocks;
     volume->bytes += rows * table_origin_bytes(&plan->wants);
-    if (scan_plan_columns(plan)[0].layout == SCAN_NUMBER)
+    if (plan->columns[0].kind == COLUMN_NUMBER)
         volume->bytes += rows * scan_features_bytes(plan);
     else
         add_array(plan, table, rows, volume);
@@ -120,7 +115,7 @@ int scan_plan_workers(ScanPlan *plan)
 
     plan->expected_rows = 0;
     for (int i = 0; i < plan->n_relations; ++i) {
-        const ScanRelation *const table = &scan_plan_relations(plan)[i];
+        const ScanRelation *const table = &plan->relations[i];
         const Relation relation = table_open(table->id, NoLock);
 
         fixed = Max(fixed, RelationGetParallelWorkers(relation, -1));
@@ -133,7 +128,6 @@ int scan_plan_workers(ScanPlan *plan)
         volume = {(uint64)(volume.blocks * share), (uint64)(volume.toast_blocks * share), volume.bytes * share};
         plan->expected_rows = plan->most_rows;
     }
-    plan->mostly_toast = volume.toast_blocks / MOSTLY_TOAST_FACTOR > volume.blocks;
     if (IsInParallelMode() || !IsUnderPostmaster || max_parallel_workers == 0 || plan->temporary || plan->n_chunks < 2)
         return 0;
     if (volume.bytes * PEAK_FACTOR > (double)pgkm_memory_available() ||

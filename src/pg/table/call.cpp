@@ -158,7 +158,7 @@ static TableRows *read_with_nodes(TableCall *call, const TableQuery *query, Memo
 /* Takes the way that suits the query, and tells which in *report. */
 static TableRows *read_rows(TableCall *call, const TableQuery *query, MemoryContext context, PgkmScanReport *report)
 {
-    List *leaves = NIL;
+    List *tables = NIL;
 
     if (query->on_nodes && !query->streamed) {
         TableRows *const rows = read_with_nodes(call, query, context);
@@ -174,16 +174,16 @@ static TableRows *read_rows(TableCall *call, const TableQuery *query, MemoryCont
                            "To know rows by their ctid needs the SELECT privilege on the whole table, not on columns.");
     report->way = "executor";
     report->workers = 0;
-    if (!scan_possible(query, &leaves))
+    if (!scan_possible(query, &tables))
         return table_select(query, context);
     if (query->may_stream && call->memory != TABLE_MEMORY_RESIDENT) {
-        call->stream = table_stream_begin(call, query, leaves, context, report);
+        call->stream = table_stream_begin(call, query, tables, context, report);
         report->way = "stream";
         if (call->stream != NULL)
             return no_rows(context);
     }
     report->way = "direct";
-    return scan_read(query, leaves, context, &report->workers);
+    return scan_read(query, tables, context, &report->workers);
 }
 
 /* Puts means in the place of NULLs. */

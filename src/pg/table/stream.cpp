@@ -154,13 +154,13 @@ static Size origin_bytes(const TableQuery *query)
     return table_origin_bytes(&wants);
 }
 
-TableStream *table_stream_begin(TableCall *call, const TableQuery *query, List *leaves, MemoryContext context,
+TableStream *table_stream_begin(TableCall *call, const TableQuery *query, List *tables, MemoryContext context,
                                 PgkmScanReport *report)
 {
     MemoryContext caller = MemoryContextSwitchTo(context);
     TableStream *const stream = (TableStream *)palloc0(sizeof(TableStream));
     const PgkmRequest settled = settled_request(call);
-    TableQuery rows_alone = *query; /* labels are written by what rows are */
+    TableQuery rows_alone = *query; /* labels, the last column, are written by what rows are */
     const PgkmRows *chunk;
 
     rows_alone.label = NULL;
@@ -175,7 +175,7 @@ TableStream *table_stream_begin(TableCall *call, const TableQuery *query, List *
         PushActiveSnapshot(GetTransactionSnapshot());
         stream->own_snapshot = true;
     }
-    stream->scan = scan_stream_begin(&rows_alone, leaves);
+    stream->scan = scan_stream_begin(&rows_alone, tables);
     stream->row_bytes = scan_stream_features(stream->scan) * pgkm_element_size(stream->element) +
                         (stream->weighted ? sizeof(double) : 0);
     if ((call->memory == TABLE_MEMORY_AUTO && !exceeds_memory(stream, &call->request, origin_bytes(query))) ||

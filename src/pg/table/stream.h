@@ -6,11 +6,11 @@
 
 #include "pg/table/call.h"
 
-/* Begins to read the rows of these leaves in chunks, if call->memory or the size of the table says so, and counts those
+/* Begins to read the rows of these tables in chunks, if call->memory or the size of the table says so, and counts those
  * that take part. NULL where they belong into memory. The call's request is complete but for its points, and an init
  * that nobody names, which is settled here. Errors as of table_select; 54000 when the limit has no room for chunks of
  * some rows. */
-TableStream *table_stream_begin(TableCall *call, const TableQuery *query, List *leaves, MemoryContext context,
+TableStream *table_stream_begin(TableCall *call, const TableQuery *query, List *tables, MemoryContext context,
                                 PgkmScanReport *report);
 
 /* No more passes: gives up the snapshot that they had. */

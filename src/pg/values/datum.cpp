@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "pg/compat.h"
-#include "pg/values/toast.h"
 
 extern "C" {
 #include "access/tupmacs.h"
@@ -74,7 +73,7 @@ static struct varlena *readable(Datum array)
 
     if (likely(VARATT_IS_1B(value) && !VARATT_IS_1B_E(value)) || VARATT_IS_4B_U(value))
         return value;
-    return pgkm_detoast(value);
+    return pg_detoast_datum_packed(value);
 }
 
 bool pgkm_open_vector(Datum array, PgkmVector *vector, PgkmRowFault *fault)

@@ -8,7 +8,6 @@ source "$lib/segments.sh"
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 
-# Rows that come together are counted before they are read where a table was vacuumed and has no NULLs among its columns.
 query <<'SQL'
 CREATE TABLE reduced AS SELECT i AS id, i % 40 / 4.0::float8 AS x, sin(i) * exp(i % 50) AS y, ARRAY[cos(i), sin(i * 3)]::real[] AS f FROM generate_series(1, 200000) AS i;
 CREATE TABLE reduced_gaps AS SELECT id, CASE WHEN id % 1000 > 0 THEN x END AS x, CASE WHEN id % 1000 > 0 THEN y END AS y, f FROM reduced;

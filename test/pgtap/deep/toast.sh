@@ -1,5 +1,5 @@
 #!/bin/bash
-# Values in a TOAST table, which a scan reads in the order of its pages, while others insert, update, delete, roll
+# Values in a TOAST table, while others insert, update, delete, roll
 # back, clean up and rewrite: every snapshot gets its own values. Also pgvector's types, timeouts, and what is damaged.
 set -uo pipefail
 source "$(dirname "$0")/../../../scripts/lib/tap.sh"

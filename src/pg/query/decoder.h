@@ -1,0 +1,51 @@
+/*
+ * decoder.h - rows of a query out of slots: those that its SELECT returns, and those of a table that is scanned.
+ */
+#ifndef PGKM_PG_QUERY_DECODER_H
+#define PGKM_PG_QUERY_DECODER_H
+
+#include "pg/query/query.h"
+
+extern "C" {
+#include "executor/tuptable.h"
+}
+
+/* Where a slot has the columns of a query, and what becomes of them. */
+struct TableDecoder {
+    const TableQuery *query;
+    const AttrNumber *places; /* in the slot, from 0, of each column: features, weight, filter and label */
+    AttrNumber last;          /* so many attributes of the slot are needed */
+    int weight;               /* the column's number; -1: there is none */
+    int filter;
+    int label;
+    Oid label_type;
+    int ctid; /* its place in the slot; -1: it is the slot's own */
+    int table;
+    bool with_ctid;  /* errors may name it */
+    bool with_table; /* a ctid alone does not tell rows apart */
+    bool mixed;      /* arrays stand beside other columns */
+    PgkmElement element;
+};
+
+/* For a query whose columns lie there. All but places, last, ctid and table. */
+void table_decoder_init(TableDecoder *decoder, const TableQuery *query);
+
+/* Appends the row in the slot: its origin, which goes to *origin, too, and what of it takes part in the fit. The first
+ * row that does creates rows->used. May leave memory behind in the current context. Errors as of table_select
+ * (query.h). */
+void table_decode(const TableDecoder *decoder, TupleTableSlot *slot, TableRows *rows, TableOrigin *origin);
+
+/* The sizes of a context for what decoding a row leaves behind: values out of line fit into its first block. */
+#define TABLE_ROW_SIZES 64 * 1024, 64 * 1024, ALLOCSET_DEFAULT_MAXSIZE
+
+/* The SELECT of a query as text, and a decoder of what it returns. In the current memory context. */
+char *table_select_text(const TableQuery *query, TableDecoder *decoder);
+
+/* Settings under which it is planned and run until the current nest level ends: a scan starts at the first block, one
+ * process reads, and the table itself, not an index over all columns. */
+void table_select_settings(void);
+
+/* Where a row is, for errors: "(0,1)", or "(0,1) of name". */
+const char *table_origin_name(const TableOrigin *origin, bool with_table);
+
+#endif
