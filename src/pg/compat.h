@@ -83,27 +83,10 @@ extern "C" {
 #define pgkm_create_wait_events(count) CreateWaitEventSet(TopMemoryContext, count)
 #endif
 
-/* 18 has generated columns that are not stored (83ea6c54025b). */
-#if PG_VERSION_NUM >= 180000
-#define pgkm_is_virtual(attribute) ((attribute)->attgenerated == ATTRIBUTE_GENERATED_VIRTUAL)
-#else
-#define pgkm_is_virtual(attribute) false
-#endif
-
-/* 18 counts what an index scan does for EXPLAIN. 19 lets whoever begins a scan set flags. */
-extern "C" {
-#include "access/genam.h"
-#include "access/toast_internals.h"
-}
+/* 19 lets whoever begins a scan set flags. */
 #if PG_VERSION_NUM >= 190000
-#define pgkm_index_beginscan(table, index, snapshot, n_keys) index_beginscan(table, index, snapshot, NULL, n_keys, 0, 0)
 #define pgkm_table_beginscan(table, snapshot) table_beginscan(table, snapshot, 0, NULL, 0)
-#elif PG_VERSION_NUM >= 180000
-#define pgkm_index_beginscan(table, index, snapshot, n_keys) index_beginscan(table, index, snapshot, NULL, n_keys, 0)
 #else
-#define pgkm_index_beginscan(table, index, snapshot, n_keys) index_beginscan(table, index, snapshot, n_keys, 0)
-#endif
-#if PG_VERSION_NUM < 190000
 #define pgkm_table_beginscan(table, snapshot) table_beginscan(table, snapshot, 0, NULL)
 #endif
 
@@ -117,17 +100,6 @@ extern "C" {
 #else
 #define pgkm_new_tranche(name) LWLockNewTrancheId()
 #define pgkm_register_tranche(tranche, name) LWLockRegisterTranche(tranche, name)
-#endif
-
-/* 18 has one snapshot for all TOAST tables. */
-#if PG_VERSION_NUM < 180000
-static inline Snapshot get_toast_snapshot(void)
-{
-    static SnapshotData snapshot;
-
-    init_toast_snapshot(&snapshot);
-    return &snapshot;
-}
 #endif
 
 /* 19 hands signal handlers a second argument, and has its own constants for those that are none. */

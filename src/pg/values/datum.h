@@ -63,35 +63,6 @@ static inline PgkmElement pgkm_element_of(Oid element_type)
  */
 bool pgkm_open_vector(Datum array, PgkmVector *vector, PgkmRowFault *fault);
 
-/*
- * Copies floats from unaligned memory; false when one is not finite. Its exponent is all ones, and only then does
- * adding one to that reach the sign's bit. Four at a time, which become vector instructions.
- */
-static inline bool pgkm_copy_floats(const char *data, int32 count, char *out)
-{
-    const uint32 exponent = 0x7f800000;
-    const uint32 one = 0x00800000;
-    uint32 reached[4] = {0, 0, 0, 0};
-    int32 i = 0;
-
-    for (; i + 4 <= count; i += 4) {
-        uint32 bits[4];
-
-        memcpy(bits, data + i * sizeof(float), sizeof bits);
-        memcpy(out + i * sizeof(float), bits, sizeof bits);
-        for (int j = 0; j < 4; ++j)
-            reached[j] |= (bits[j] & exponent) + one;
-    }
-    for (; i < count; ++i) {
-        uint32 bits;
-
-        memcpy(&bits, data + i * sizeof(float), sizeof bits);
-        memcpy(out + i * sizeof(float), &bits, sizeof bits);
-        reached[0] |= (bits & exponent) + one;
-    }
-    return ((reached[0] | reached[1] | reached[2] | reached[3]) & 0x80000000) == 0;
-}
-
 /* Writes the vector's values as `element` (float or double) to `out`; false and *fault when
  * a value is not finite or too large. */
 bool pgkm_copy_vector(const PgkmVector *vector, PgkmElement element, void *out, PgkmRowFault *fault);
