@@ -91,7 +91,7 @@ static void draw_curve(StringInfo svg, const Curve *curve, const PlotBox *box)
     const double room = (high - low) * 0.15;
 
     axis_make(&x, curve->x_name, (double)curve->first, (double)(curve->first + curve->n - 1),
-              box->left + AXIS_WIDTH - 20, box->right, true);
+              box->left + AXIS_WIDTH - 30, box->right, true);
     axis_make(&y, curve->name, curve->best < 0 ? low - room : low, curve->best > 0 ? high + room : high,
               box->bottom - AXIS_HEIGHT, box->top + 20, false);
     appendStringInfoString(svg, "<g " PLOT_INK ">\n");

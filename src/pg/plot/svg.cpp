@@ -257,7 +257,7 @@ void axes_draw(StringInfo svg, const PlotAxis *x, const PlotAxis *y)
     appendStringInfoString(svg, "</g>\n<g " PLOT_INK ">\n");
     plot_text(svg, (x->begin + x->end) / 2, y->begin + 36, "middle", 12, x->name, x->end - x->begin);
     if (y->name[0] != '\0') {
-        appendStringInfo(svg, "<g transform=\"translate(%.1f %.1f) rotate(-90)\">\n", x->begin - AXIS_WIDTH + 10,
+        appendStringInfo(svg, "<g transform=\"translate(%.1f %.1f) rotate(-90)\">\n", x->begin - AXIS_WIDTH + 11,
                          (y->begin + y->end) / 2);
         plot_text(svg, 0, 0, "middle", 12, y->name, y->begin - y->end);
         appendStringInfoString(svg, "</g>\n");

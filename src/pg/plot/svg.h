@@ -63,7 +63,7 @@ void plot_marks_end(StringInfo svg);
 
 #define AXIS_MOST_TICKS 16
 /* What the labels and the name of a vertical axis take, left of it; and those of a horizontal one, below it. */
-#define AXIS_WIDTH 70
+#define AXIS_WIDTH 84
 #define AXIS_HEIGHT 40
 
 struct PlotAxis {

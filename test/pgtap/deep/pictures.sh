@@ -14,7 +14,8 @@ CREATE TABLE s1 (id integer GENERATED ALWAYS AS IDENTITY, x double precision, y 
 CREATE TABLE iris (sepal_length real, sepal_width real, petal_length real, petal_width real, species text);
 \copy iris FROM 'test/data/iris.csv' (FORMAT csv, HEADER)
 CREATE TABLE blobs AS SELECT i % 40 AS label, 10 * sin(1.7 * (i % 40)) + sin(i * 1.1) AS x, 10 * cos(2.9 * (i % 40)) + cos(i * 1.9) AS y,
-    -2e9 - i AS far, 3e149 * sin(i) AS "a huge <column> & its long name that has to be cut somewhere", 7 AS equal
+    -2e9 - i AS far, 3e149 * sin(i) AS "a huge <column> & its long name that has to be cut somewhere", 7 AS equal,
+    -190 * i AS "a name that is about as long as the vertical axis is high"
 FROM generate_series(1, 8000) AS i;
 CREATE TABLE nulls AS SELECT CASE WHEN i % 3 > 0 THEN i % 17 END AS a, CASE WHEN i % 3 > 0 THEN i % 23 END AS b, i % 4 - 1 AS label
 FROM generate_series(1, 600) AS i;
@@ -33,6 +34,7 @@ draw marks "kmeans_plot('blobs', '{x,y}', 40, height => 1000)"
 draw small "kmeans_plot('blobs', '{x,y}', 40, width => 320, height => 240)"
 draw large "kmeans_plot('blobs', '{x,y}', 40, width => 1600, height => 900, sample => 20000)"
 draw long_names "kmeans_plot('blobs', '{x,\"a huge <column> & its long name that has to be cut somewhere\"}', 3, title => repeat('long ', 40))"
+draw wide "kmeans_plot('blobs', '{x,\"a name that is about as long as the vertical axis is high\"}', 3)"
 draw far "kmeans_plot('blobs', '{far,equal}', 3)"
 draw components "kmeans_plot('blobs', '{x,y,far}', 6, standardize => true)"
 draw histogram "kmeans_plot('blobs', '{x}', 12)"
@@ -112,7 +114,7 @@ if [ -z "$browser" ]; then
     exit
 fi
 {
-    echo '<!DOCTYPE html><meta charset="utf-8"><body style="margin:0">'
+    echo '<!DOCTYPE html><meta charset="utf-8"><style>svg { font-family: "DejaVu Sans" }</style><body style="margin:0">'
     for svg in *.svg; do echo "<div id=\"${svg%.svg}\">$(cat "$svg")</div>"; done
     cat <<'HTML'
 <pre id="faults"></pre>
