@@ -41,19 +41,8 @@ static int fail(const char *sqlstate, const char *text, PgkmError *error)
 
 static int fail_connection(NodeLink *link, PgkmError *error)
 {
-    return fail(link->busy ? "08006" : "08001", PQerrorMessage(link->conn), error);
+    return fail("08006", PQerrorMessage(link->conn), error);
 }
-
-static int fail_silent(NodeLink *link, PgkmError *error)
-{
-    char text[128];
-
-    snprintf(text, sizeof text, "the server has not answered for %d ms (pg_kmeans.node_timeout)", link->timeout_ms);
-    return fail("08006", text, error);
-}
-
-/* What the server says beside results is a sign of life, no more. */
-static void heed(void *, const PGresult *) {}
 
 static bool is_ready(NodeLink *link, short events, int milliseconds)
 {
@@ -62,68 +51,27 @@ static bool is_ready(NodeLink *link, short events, int milliseconds)
     return poll(&wanted, 1, milliseconds) > 0;
 }
 
-int link_open(NodeLink *link, const char *const *keywords, const char *const *values, PgkmError *error)
-{
-    link->heard = now_ms();
-    link->conn = PQconnectStartParams(keywords, values, 0);
-    if (link->conn == NULL)
-        return fail("53200", "out of memory", error);
-    PQsetNoticeReceiver(link->conn, heed, NULL);
-    link->wanted = POLLOUT;
-    return PQstatus(link->conn) == CONNECTION_BAD ? fail_connection(link, error) : 0;
-}
-
-int link_connect(NodeLink *link, int milliseconds, PgkmError *error)
-{
-    /* PQconnectPoll() blocks where the socket is not ready. */
-    if (is_ready(link, link->wanted, milliseconds))
-        switch (PQconnectPoll(link->conn)) {
-        case PGRES_POLLING_OK:
-            if (PQsetnonblocking(link->conn, 1) != 0)
-                return fail_connection(link, error);
-            link->heard = now_ms();
-            return 1;
-        case PGRES_POLLING_FAILED:
-            return fail_connection(link, error);
-        case PGRES_POLLING_WRITING:
-            link->wanted = POLLOUT;
-            break;
-        default:
-            link->wanted = POLLIN;
-            break;
-        }
-    return link->timeout_ms > 0 && link_silence(link) > link->timeout_ms ? fail_silent(link, error) : 0;
-}
-
-static int begin(NodeLink *link, int sent, PgkmError *error)
-{
-    PQclear(link->result);
-    link->result = NULL;
-    if (link->conn == NULL || sent == 0)
-        return link->conn == NULL ? fail("08003", "the connection is closed", error) : fail_connection(link, error);
-    link->busy = true;
-    link->heard = now_ms();
-    /* The server begins when it has all. What it has not taken by then goes out in link_wait(). */
-    for (int i = 0; i < 10 && PQflush(link->conn) > 0; ++i)
-        is_ready(link, POLLOUT, 10);
-    return 0;
-}
-
-int link_call(NodeLink *link, const char *sql, int count, const char *const *parameters, PgkmError *error)
-{
-    return begin(link, PQsendQueryParams(link->conn, sql, count, NULL, parameters, NULL, NULL, 0), error);
-}
-
-int link_call_bytes(NodeLink *link, const char *sql, const void *bytes, size_t size, PgkmError *error)
+int link_call(NodeLink *link, const char *sql, const void *bytes, size_t size, PgkmError *error)
 {
     const Oid bytea = 17;
     const char *const value = (const char *)bytes;
     const int length = (int)size;
     const int binary = 1;
 
+    PQclear(link->result);
+    link->result = NULL;
+    if (link->conn == NULL)
+        return fail("08003", "the connection is closed", error);
     if (size > 0x3fffffff)
         return fail("54000", "a request exceeds the maximum size of a value", error);
-    return begin(link, PQsendQueryParams(link->conn, sql, 1, &bytea, &value, &length, &binary, 1), error);
+    if (PQsendQueryParams(link->conn, sql, bytes != NULL, &bytea, &value, &length, &binary, bytes != NULL) == 0)
+        return fail_connection(link, error);
+    link->busy = true;
+    link_heard(link);
+    /* The server begins when it has all. What it has not taken by then goes out in link_wait(). */
+    for (int i = 0; i < 10 && PQflush(link->conn) > 0; ++i)
+        is_ready(link, POLLOUT, 10);
+    return 0;
 }
 
 /* In a COPY libpq returns the same result again and again. */
@@ -146,12 +94,13 @@ static int take_results(NodeLink *link, PgkmError *error)
             link->busy = false;
             if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK)
                 return 1;
-            return link->result == NULL ? fail_connection(link, error)
-                                        : fail(PQresultErrorField(link->result, PG_DIAG_SQLSTATE),
-                                               PQresultErrorField(link->result, PG_DIAG_MESSAGE_PRIMARY) == NULL
-                                                   ? PQresultErrorMessage(link->result)
-                                                   : PQresultErrorField(link->result, PG_DIAG_MESSAGE_PRIMARY),
-                                               error);
+            if (link->result == NULL)
+                return fail_connection(link, error);
+
+            const char *const message = PQresultErrorField(link->result, PG_DIAG_MESSAGE_PRIMARY);
+
+            return fail(PQresultErrorField(link->result, PG_DIAG_SQLSTATE),
+                        message == NULL ? PQresultErrorMessage(link->result) : message, error);
         }
         if (is_copy(result)) {
             PQclear(result);
@@ -181,12 +130,12 @@ int link_wait(NodeLink *link, int milliseconds, PgkmError *error)
     if ((state = take_results(link, error)) != 0)
         return state;
     if (is_ready(link, unsent > 0 ? POLLIN | POLLOUT : POLLIN, milliseconds)) {
-        link->heard = now_ms();
+        link_heard(link);
         if (PQconsumeInput(link->conn) == 0)
             return fail_connection(link, error);
         return take_results(link, error);
     }
-    return link->timeout_ms > 0 && link_silence(link) > link->timeout_ms ? fail_silent(link, error) : 0;
+    return link->timeout_ms > 0 && link_silence(link) > link->timeout_ms ? fail("08006", LINK_SILENT, error) : 0;
 }
 
 #ifdef LIBPQ_HAS_ASYNC_CANCEL

@@ -1,9 +1,8 @@
 /*
- * link.h - one connection to another server, by libpq, that never blocks and never raises.
+ * link.h - calls to another server over a connection of libpq. They never block and never raise.
  *
- * It is used by the session's own process until a job starts, and by a thread of the job then. So nothing here calls
- * the server. A server that works tells so once a second (pgkm_heartbeat). One that says nothing for the timeout is
- * given up.
+ * A thread of the job makes them, too. So nothing here calls the server that this is a process of. A server that works
+ * tells so once a second (pgkm_heartbeat). One that says nothing for the timeout is given up.
  */
 #ifndef PGKM_PG_NODES_LINK_H
 #define PGKM_PG_NODES_LINK_H
@@ -14,25 +13,20 @@
 
 #include <stdint.h>
 
+/* Of a server that says nothing for too long. */
+#define LINK_SILENT "the server has not answered within pg_kmeans.node_timeout"
+
 struct NodeLink {
-    const char *name; /* of the foreign server, for errors */
     PGconn *conn;     /* NULL: none, or closed */
     PGresult *result; /* of the last call, until the next one */
     bool busy;        /* a call is under way */
-    short wanted;     /* what the socket has to be ready for while it connects: an event of poll() */
     int timeout_ms;   /* of a call; 0: the caller minds it */
     int64_t heard;    /* when anything came from it last: ms of a clock that only goes on */
 };
 
-/* Begins to connect. 0, or -1 with the reason in *error. */
-int link_open(NodeLink *link, const char *const *keywords, const char *const *values, PgkmError *error);
-
-/* Goes on with it, waiting up to `milliseconds`: 1 connected, 0 not yet, -1 failed. */
-int link_connect(NodeLink *link, int milliseconds, PgkmError *error);
-
-/* Begins a statement with text parameters, whose result comes as text; or with one bytea, whose result is one, too. */
-int link_call(NodeLink *link, const char *sql, int count, const char *const *parameters, PgkmError *error);
-int link_call_bytes(NodeLink *link, const char *sql, const void *bytes, size_t size, PgkmError *error);
+/* Begins a statement whose result comes as text; or, with one bytea as its parameter, one whose result is one, too.
+ * 0, or -1 with the reason in *error. */
+int link_call(NodeLink *link, const char *sql, const void *bytes, size_t size, PgkmError *error);
 
 /* Waits up to `milliseconds` for its end: 1 with link->result, 0 not yet, -1 failed. */
 int link_wait(NodeLink *link, int milliseconds, PgkmError *error);

@@ -3,7 +3,7 @@
  */
 #include "pg/nodes/nodes.h"
 
-#include "pg/nodes/servers.h"
+#include "pg/nodes/places.h"
 #include "pg/scan/scan.h"
 #include "pg/settings.h"
 
@@ -13,16 +13,17 @@ extern "C" {
 
 struct Nodes {
     MemoryContextCallback on_reset;
-    NodeServer *servers;
-    int count;
-    bool at_work;
+    List *servers; /* NodeServer */
     PgkmNode *list;
+    bool at_work;
 };
 
 void nodes_end(Nodes *nodes)
 {
-    for (int i = 0; i < nodes->count; ++i)
-        server_close(&nodes->servers[i]);
+    ListCell *cell;
+
+    foreach (cell, nodes->servers)
+        server_close((NodeServer *)lfirst(cell));
 }
 
 static void end_at_reset(void *nodes)
@@ -30,59 +31,42 @@ static void end_at_reset(void *nodes)
     nodes_end((Nodes *)nodes);
 }
 
-static void begin_loading(NodeServer *server, const TableQuery *query, const NodePlace *place)
-{
-    const char *arguments[4];
-
-    node_load_arguments(query, place, &arguments[0], &arguments[1], &arguments[2]);
-    arguments[3] = query->need_direction ? "true" : "false";
-    server->call = psprintf("SELECT %s.pgkm_node_call($1)", server->schema);
-    server_call(
-        server,
-        psprintf("SELECT n, d, element FROM %s.pgkm_node_load($1::pg_catalog.regclass[], $2::pg_catalog.text[], "
-                 "$3::pg_catalog.text[], $4::pg_catalog.bool)",
-                 server->schema),
-        4, arguments);
-}
-
-static Nodes *create(List *places, MemoryContext context)
+/* NULL where one of them lacks the extension. */
+static Nodes *connect_and_load(const TableQuery *query, List *servers, MemoryContext context)
 {
     Nodes *const nodes = (Nodes *)MemoryContextAllocZero(context, sizeof(Nodes));
+    ListCell *cell;
 
-    nodes->servers = (NodeServer *)MemoryContextAllocZero(context, list_length(places) * sizeof(NodeServer));
-    nodes->count = list_length(places);
+    nodes->servers = servers;
+    nodes->list = (PgkmNode *)MemoryContextAlloc(context, list_length(servers) * sizeof(PgkmNode));
     nodes->on_reset.func = end_at_reset;
     nodes->on_reset.arg = nodes;
     MemoryContextRegisterResetCallback(context, &nodes->on_reset);
-    return nodes;
-}
-
-/* NULL where one of them lacks the extension. */
-static Nodes *connect_and_load(const TableQuery *query, List *places, MemoryContext context)
-{
-    Nodes *const nodes = create(places, context);
-
-    servers_connect(nodes->servers, places);
-    if (!servers_find_extension(nodes->servers, nodes->count)) {
+    servers_connect(servers);
+    if (!servers_find_extension(servers)) {
         nodes_end(nodes);
         return NULL;
     }
-    for (int i = 0; i < nodes->count; ++i)
-        begin_loading(&nodes->servers[i], query, (const NodePlace *)list_nth(places, i));
+    foreach (cell, servers) {
+        NodeServer *const server = (NodeServer *)lfirst(cell);
+
+        server->call = psprintf("SELECT %s.pgkm_node_call($1)", server->schema);
+        server_call(server, node_load_statement(query, server));
+    }
     return nodes;
 }
 
 Nodes *nodes_begin(const TableQuery *query, MemoryContext context, List **local)
 {
     const MemoryContext caller = MemoryContextSwitchTo(context);
-    List *const places = pgkm_scan_choice == SCAN_AUTO ? node_places(query) : NIL;
+    List *const servers = pgkm_scan_choice == SCAN_AUTO ? node_servers(query) : NIL;
     Nodes *nodes = NULL;
 
-    if (places != NIL) {
-        const char *const obstacle = node_obstacle(query, places, local);
+    if (servers != NIL) {
+        const char *const obstacle = node_obstacle(query, servers, local);
 
         if (obstacle == NULL)
-            nodes = connect_and_load(query, places, context);
+            nodes = connect_and_load(query, servers, context);
         else
             ereport(NOTICE, (errmsg("rows of other servers are read by this one"), errdetail("%s", obstacle)));
     }
@@ -96,7 +80,7 @@ static int node_call(void *arg, const void *request, size_t bytes, PgkmError *er
 {
     NodeServer *const server = (NodeServer *)arg;
 
-    return link_call_bytes(&server->link, server->call, request, bytes, error);
+    return link_call(&server->link, server->call, request, bytes, error);
 }
 
 static int node_reply(void *arg, int milliseconds, const void **reply, size_t *bytes, PgkmError *error)
@@ -116,32 +100,34 @@ static void node_cancel(void *arg)
     link_cancel(&((NodeServer *)arg)->link);
 }
 
-[[noreturn]] static void raise_unexpected(const NodeServer *server)
+/* Takes the answer to the call that loads rows. */
+static void take_loaded(NodeServer *server)
 {
-    ereport(ERROR, (errcode(ERRCODE_FDW_ERROR), errmsg("%s returned an unexpected result", server->name)));
-    pg_unreachable();
+    const PGresult *const result = server->link.result;
+
+    if (PQntuples(result) == 1 && PQnfields(result) == 3) {
+        server->n = strtoll(PQgetvalue(result, 0, 0), NULL, 10);
+        server->d = atoi(PQgetvalue(result, 0, 1));
+        server->element = strcmp(PQgetvalue(result, 0, 2), "real") == 0 ? PGKM_FLOAT32 : PGKM_FLOAT64;
+    }
+    if (PQntuples(result) != 1 || PQnfields(result) != 3 || server->n < 0 || (server->n > 0 && server->d < 1))
+        ereport(ERROR, (errcode(ERRCODE_FDW_ERROR), errmsg("%s returned an unexpected result", server->name)));
 }
 
 bool nodes_await(Nodes *nodes, PgkmElement element)
 {
     int64 rows = 0;
+    ListCell *cell;
 
-    servers_await(nodes->servers, nodes->count);
-    nodes->list = (PgkmNode *)MemoryContextAllocZero(GetMemoryChunkContext(nodes), nodes->count * sizeof(PgkmNode));
-    for (int i = 0; i < nodes->count; ++i) {
-        NodeServer *const server = &nodes->servers[i];
-        const PGresult *const result = server->link.result;
+    servers_await(nodes->servers);
+    foreach (cell, nodes->servers) {
+        NodeServer *const server = (NodeServer *)lfirst(cell);
 
-        if (PQntuples(result) != 1 || PQnfields(result) != 3)
-            raise_unexpected(server);
-        server->n = strtoll(PQgetvalue(result, 0, 0), NULL, 10);
-        server->d = atoi(PQgetvalue(result, 0, 1));
+        take_loaded(server);
         /* Half of the range is room for the rows here. */
-        if (server->n < 0 || server->n > PG_INT64_MAX / 2 - rows || (server->n > 0 && server->d < 1))
-            raise_unexpected(server);
+        if (server->n > PG_INT64_MAX / 2 - rows)
+            ereport(ERROR, (errcode(ERRCODE_FDW_ERROR), errmsg("%s returned an unexpected result", server->name)));
         rows += server->n;
-        server->element = strcmp(PQgetvalue(result, 0, 2), "real") == 0 ? PGKM_FLOAT32 : PGKM_FLOAT64;
-        nodes->list[i] = {server->name, server->n, server, node_call, node_reply, node_cancel};
         if (server->element != element) {
             ereport(NOTICE, (errmsg("rows of other servers are read by this one"),
                              errdetail("Features have another type on %s.", server->name)));
@@ -158,33 +144,45 @@ bool nodes_await(Nodes *nodes, PgkmElement element)
 int64 nodes_rows(const Nodes *nodes)
 {
     int64 n = 0;
+    ListCell *cell;
 
-    for (int i = 0; i < nodes->count; ++i)
-        n += nodes->servers[i].n;
+    foreach (cell, nodes->servers)
+        n += ((NodeServer *)lfirst(cell))->n;
     return n;
 }
 
 int32 nodes_features(const Nodes *nodes)
 {
-    for (int i = 0; i < nodes->count; ++i)
-        if (nodes->servers[i].n > 0)
-            return nodes->servers[i].d;
+    ListCell *cell;
+
+    foreach (cell, nodes->servers)
+        if (((NodeServer *)lfirst(cell))->n > 0)
+            return ((NodeServer *)lfirst(cell))->d;
     return 0;
 }
 
 const PgkmNode *nodes_list(Nodes *nodes, int64 *count)
 {
-    for (int i = 0; i < nodes->count; ++i)
-        nodes->servers[i].link.timeout_ms = pgkm_node_timeout_ms();
+    PgkmNode *node = nodes->list;
+    ListCell *cell;
+
+    foreach (cell, nodes->servers) {
+        NodeServer *const server = (NodeServer *)lfirst(cell);
+
+        server->link.timeout_ms = pgkm_node_timeout_ms();
+        *node++ = {server->name, server->n, server, node_call, node_reply, node_cancel};
+    }
     nodes->at_work = true;
-    *count = nodes->count;
+    *count = list_length(nodes->servers);
     return nodes->list;
 }
 
 bool nodes_stand(const Nodes *nodes)
 {
-    for (int i = 0; i < nodes->count; ++i)
-        if (nodes->servers[i].link.conn == NULL)
+    ListCell *cell;
+
+    foreach (cell, nodes->servers)
+        if (((NodeServer *)lfirst(cell))->link.conn == NULL)
             return false;
     return true;
 }

@@ -3,7 +3,7 @@
  */
 #include "pg/nodes/options.h"
 
-#include "libpq-fe.h"
+#include "pg/nodes/shards.h"
 
 extern "C" {
 #include "commands/defrem.h"
@@ -34,27 +34,32 @@ const char *node_option(List *options, const char *name)
     return NULL;
 }
 
-/* Only a superuser can set the option that waives the password. */
-static bool needs_password(UserMapping *user)
+/* The mapping of a user who has to give a password; NULL: none has. Only a superuser can set the option that waives it.
+ */
+static const UserMapping *needs_password(const NodeServer *server)
 {
-    const char *const required = node_option(user->options, "password_required");
+    const UserMapping *const user = OidIsValid(server->server) ? GetUserMapping(GetUserId(), server->server) : NULL;
     bool value = true;
 
-    if (superuser_arg(user->userid))
-        return false;
-    return required == NULL || !parse_bool(required, &value) || value;
+    if (user == NULL || superuser_arg(user->userid))
+        return NULL;
+
+    const char *const required = node_option(user->options, "password_required");
+
+    return required == NULL || !parse_bool(required, &value) || value ? user : NULL;
 }
 
-bool node_lacks_password(UserMapping *user)
+bool node_lacks_password(const NodeServer *server)
 {
-    const char *const password = node_option(user->options, "password");
+    const UserMapping *const user = needs_password(server);
+    const char *const password = user == NULL ? NULL : node_option(user->options, "password");
 
-    return needs_password(user) && (password == NULL || password[0] == '\0');
+    return user != NULL && (password == NULL || password[0] == '\0');
 }
 
-void node_check_password(UserMapping *user, bool password_used)
+void node_check_password(const NodeServer *server)
 {
-    if (needs_password(user) && !password_used)
+    if (!PQconnectionUsedPassword(server->link.conn) && needs_password(server) != NULL)
         ereport(ERROR, (errcode(ERRCODE_S_R_E_PROHIBITED_SQL_STATEMENT_ATTEMPTED), errmsg("password is required"),
                         errdetail("Non-superuser cannot connect if the server does not request a password.")));
 }
@@ -68,27 +73,37 @@ static bool is_of_connection(const PQconninfoOption *known, const char *name)
     return false;
 }
 
-void node_connect_options(List *options, const char ***keywords, const char ***values)
+/* Foreign servers by the rules of postgres_fdw, others as Citus connects to them. */
+static List *options_of(const NodeServer *server)
 {
+    if (!OidIsValid(server->server))
+        return shard_options(server);
+    return list_concat_copy(GetForeignServer(server->server)->options,
+                            GetUserMapping(GetUserId(), server->server)->options);
+}
+
+void node_connect_options(NodeServer *server)
+{
+    List *const options = options_of(server);
     PQconninfoOption *const known = PQconndefaults();
     int count = 0;
     ListCell *cell;
 
     if (known == NULL)
         ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory")));
-    *keywords = (const char **)palloc0((list_length(options) + 3) * sizeof(char *));
-    *values = (const char **)palloc0((list_length(options) + 3) * sizeof(char *));
-    (*keywords)[count] = "fallback_application_name";
-    (*values)[count++] = "pg_kmeans";
+    server->keywords = (const char **)palloc0((list_length(options) + 3) * sizeof(char *));
+    server->values = (const char **)palloc0((list_length(options) + 3) * sizeof(char *));
+    server->keywords[count] = "fallback_application_name";
+    server->values[count++] = "pg_kmeans";
     foreach (cell, options) {
         DefElem *const option = (DefElem *)lfirst(cell);
 
         if (!is_of_connection(known, option->defname))
             continue;
-        (*keywords)[count] = option->defname;
-        (*values)[count++] = defGetString(option);
+        server->keywords[count] = option->defname;
+        server->values[count++] = defGetString(option);
     }
-    (*keywords)[count] = "client_encoding";
-    (*values)[count] = GetDatabaseEncodingName();
+    server->keywords[count] = "client_encoding";
+    server->values[count] = GetDatabaseEncodingName();
     PQconninfoFree(known);
 }

@@ -13,34 +13,31 @@ extern "C" {
 #include "access/xact.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_inherits.h"
-#include "catalog/pg_type.h"
 #include "executor/spi.h"
-#include "miscadmin.h"
-#include "utils/array.h"
+#include "lib/stringinfo.h"
 #include "utils/builtins.h"
-#include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/rls.h"
 }
 
-NodePlace *node_add_table(List **places, Oid server, int32 node, const char *name, Oid foreign)
+NodeServer *node_add_table(List **servers, Oid server, int32 node, const char *name, Oid foreign)
 {
     NodeTable *const table = (NodeTable *)palloc(sizeof(NodeTable));
-    NodePlace *place = NULL;
+    NodeServer *found = NULL;
     ListCell *cell;
 
-    foreach (cell, *places)
-        if (((NodePlace *)lfirst(cell))->server == server && ((NodePlace *)lfirst(cell))->node == node)
-            place = (NodePlace *)lfirst(cell);
-    if (place == NULL) {
-        place = (NodePlace *)palloc0(sizeof(NodePlace));
-        place->server = server;
-        place->node = node;
-        *places = lappend(*places, place);
+    foreach (cell, *servers)
+        if (((NodeServer *)lfirst(cell))->server == server && ((NodeServer *)lfirst(cell))->node == node)
+            found = (NodeServer *)lfirst(cell);
+    if (found == NULL) {
+        found = (NodeServer *)palloc0(sizeof(NodeServer));
+        found->server = server;
+        found->node = node;
+        *servers = lappend(*servers, found);
     }
     *table = {name, foreign};
-    place->tables = lappend(place->tables, table);
-    return place;
+    found->tables = lappend(found->tables, table);
+    return found;
 }
 
 static const char *table_there(Oid table)
@@ -53,51 +50,52 @@ static const char *table_there(Oid table)
                                       name == NULL ? get_rel_name(table) : name);
 }
 
-List *node_places(const TableQuery *query)
-{
-    const char relkind = get_rel_relkind(query->relation->id);
-    List *places = NIL;
-    ListCell *cell;
-
-    if (relkind != RELKIND_RELATION && relkind != RELKIND_PARTITIONED_TABLE && relkind != RELKIND_FOREIGN_TABLE)
-        return NIL;
-    if (citus_owns_table(query->relation->id))
-        return shard_places(query->relation->id);
-    foreach (cell, find_all_inheritors(query->relation->id, AccessShareLock, NULL)) {
-        const Oid leaf = lfirst_oid(cell);
-
-        if (get_rel_relkind(leaf) != RELKIND_FOREIGN_TABLE)
-            continue;
-
-        const Oid server = GetForeignTable(leaf)->serverid;
-
-        if (!node_is_postgres(server))
-            return NIL;
-
-        node_add_table(&places, server, 0, table_there(leaf), leaf)->name =
-            psprintf("server \"%s\"", GetForeignServer(server)->servername);
-    }
-    return places;
-}
-
-bool node_rows_elsewhere(Oid relation)
+/* The foreign tables that hold rows of the relation. False where not all are of postgres_fdw. */
+static bool find_foreign(Oid relation, LOCKMODE lock, List **foreign)
 {
     const char relkind = get_rel_relkind(relation);
-    bool elsewhere = citus_owns_table(relation);
     ListCell *cell;
 
+    *foreign = NIL;
     if (relkind != RELKIND_RELATION && relkind != RELKIND_PARTITIONED_TABLE && relkind != RELKIND_FOREIGN_TABLE)
         return false;
-    foreach (cell, find_all_inheritors(relation, NoLock, NULL)) {
+    foreach (cell, find_all_inheritors(relation, lock, NULL)) {
         const Oid part = lfirst_oid(cell);
 
         if (get_rel_relkind(part) != RELKIND_FOREIGN_TABLE)
             continue;
         if (!node_is_postgres(GetForeignTable(part)->serverid))
             return false;
-        elsewhere = true;
+        *foreign = lappend_oid(*foreign, part);
     }
-    return elsewhere;
+    return true;
+}
+
+List *node_servers(const TableQuery *query)
+{
+    List *servers = NIL;
+    List *foreign;
+    ListCell *cell;
+
+    if (citus_owns_table(query->relation->id))
+        return shard_servers(query->relation->id);
+    if (!find_foreign(query->relation->id, AccessShareLock, &foreign))
+        return NIL;
+    foreach (cell, foreign) {
+        const Oid table = lfirst_oid(cell);
+        const ForeignServer *const server = GetForeignServer(GetForeignTable(table)->serverid);
+
+        node_add_table(&servers, server->serverid, 0, table_there(table), table)->name =
+            psprintf("server \"%s\"", server->servername);
+    }
+    return servers;
+}
+
+bool node_rows_elsewhere(Oid relation)
+{
+    List *foreign;
+
+    return find_foreign(relation, NoLock, &foreign) && (foreign != NIL || citus_owns_table(relation));
 }
 
 /* A call of postgres_fdw_get_connections() as the extension has it, the caller's; NULL without the extension. Since
@@ -145,25 +143,10 @@ bool node_may_have_changed(Oid relation)
     return connected;
 }
 
-/* postgres_fdw may still find a way to connect without a password. */
-static const char *password_obstacle(List *places)
-{
-    ListCell *cell;
-
-    foreach (cell, places) {
-        const Oid server = ((NodePlace *)lfirst(cell))->server;
-
-        if (node_lacks_password(GetUserMapping(GetUserId(), server)))
-            return psprintf("The user mapping for server \"%s\" has no password.",
-                            GetForeignServer(server)->servername);
-    }
-    return NULL;
-}
-
-const char *node_obstacle(const TableQuery *query, List *places, List **local)
+const char *node_obstacle(const TableQuery *query, List *servers, List **local)
 {
     const bool sharded = citus_owns_table(query->relation->id);
-    const char *obstacle = NULL;
+    ListCell *cell;
 
     if (!pgkm_distributed)
         return "Setting \"pg_kmeans.distributed\" is off.";
@@ -173,27 +156,18 @@ const char *node_obstacle(const TableQuery *query, List *places, List **local)
         return "Serializable transactions need predicate locks.";
     if (check_enable_rls(query->relation->id, InvalidOid, true) == RLS_ENABLED)
         return "Row security applies to it.";
-    if (!sharded)
-        obstacle = password_obstacle(places);
-    if (obstacle == NULL)
-        obstacle = scan_find_tables(query, true, local);
+    /* postgres_fdw may still find a way to connect without a password. */
+    foreach (cell, servers)
+        if (node_lacks_password((NodeServer *)lfirst(cell)))
+            return psprintf("The user mapping for %s has no password.", ((NodeServer *)lfirst(cell))->name);
+
+    const char *const obstacle = scan_find_tables(query, true, local);
+
     if (!sharded)
         return obstacle;
     /* Citus plans the reading of its shards in its own way; none of them is this server's. */
     *local = NIL;
     return NULL;
-}
-
-static Datum text_datum(const char *text)
-{
-    return CStringGetTextDatum(text);
-}
-
-static const char *array_text(Datum *values, int count)
-{
-    ArrayType *const array = construct_array(values, count, TEXTOID, -1, false, TYPALIGN_INT);
-
-    return OidOutputFunctionCall(F_ARRAY_OUT, PointerGetDatum(array));
 }
 
 /* The name of a table's column over there. Shards have those of here. */
@@ -205,24 +179,30 @@ static const char *column_there(Oid table, const char *name)
     return given == NULL ? name : given;
 }
 
-void node_load_arguments(const TableQuery *query, const NodePlace *place, const char **tables, const char **features,
-                         const char **weights)
+static void append_literal(StringInfo list, const char *text)
 {
-    const int n = list_length(place->tables);
-    Datum *const names = (Datum *)palloc(n * sizeof(Datum));
-    Datum *const columns = (Datum *)palloc((Size)n * query->n_features * sizeof(Datum));
-    Datum *const weighing = (Datum *)palloc(n * sizeof(Datum));
+    appendStringInfo(list, "%s%s", list->len == 0 ? "" : ", ", quote_literal_cstr(text));
+}
 
-    for (int i = 0; i < n; ++i) {
-        const NodeTable *const table = (const NodeTable *)list_nth(place->tables, i);
+const char *node_load_statement(const TableQuery *query, const NodeServer *server)
+{
+    StringInfoData names, features, weights;
+    ListCell *cell;
 
-        names[i] = text_datum(table->name);
+    initStringInfo(&names);
+    initStringInfo(&features);
+    initStringInfo(&weights);
+    foreach (cell, server->tables) {
+        const NodeTable *const table = (const NodeTable *)lfirst(cell);
+
+        append_literal(&names, table->name);
         for (int f = 0; f < query->n_features; ++f)
-            columns[i * query->n_features + f] = text_datum(column_there(table->foreign, query->features[f].name));
+            append_literal(&features, column_there(table->foreign, query->features[f].name));
         if (query->weight != NULL)
-            weighing[i] = text_datum(column_there(table->foreign, query->weight->name));
+            append_literal(&weights, column_there(table->foreign, query->weight->name));
     }
-    *tables = array_text(names, n);
-    *features = array_text(columns, n * query->n_features);
-    *weights = query->weight == NULL ? NULL : array_text(weighing, n);
+    return psprintf("SELECT n, d, element FROM %s.pgkm_node_load(ARRAY[%s]::pg_catalog.regclass[],"
+                    " ARRAY[%s]::pg_catalog.text[], %s%s%s, %s)",
+                    server->schema, names.data, features.data, query->weight == NULL ? "NULL" : "ARRAY[", weights.data,
+                    query->weight == NULL ? "" : "]::pg_catalog.text[]", query->need_direction ? "true" : "false");
 }

@@ -4,14 +4,15 @@
 #include "pg/nodes/servers.h"
 
 #include "pg/nodes/options.h"
-#include "pg/nodes/shards.h"
 #include "pg/settings.h"
 #include "pg/version.h"
 
 extern "C" {
 #include "miscadmin.h"
 #include "storage/fd.h"
+#include "storage/latch.h"
 #include "utils/builtins.h"
+#include "utils/wait_event.h"
 }
 
 /* How long one server is waited for before interrupts and the others are looked at. */
@@ -26,47 +27,76 @@ void server_close(NodeServer *server)
         ReleaseExternalFD();
 }
 
-[[noreturn]] static void raise_node(const NodeServer *server, const PgkmError *error)
+[[noreturn]] static void raise_node(const NodeServer *server, const char *state, const char *text)
 {
-    const char *const state = error->sqlstate;
-
     ereport(ERROR, (errcode(MAKE_SQLSTATE(state[0], state[1], state[2], state[3], state[4])),
-                    errmsg("%s: %s", server->name, error->text)));
+                    errmsg("%s: %s", server->name, text)));
     pg_unreachable();
+}
+
+/* What a server says beside results is a sign of life, no more. */
+static void heed(void *, const PGresult *) {}
+
+/* As libpqsrv_connect_params() of the server's libpq-be-fe-helpers.h, but it knows a timeout. Whatever comes, the
+ * connection belongs to *server. */
+static void open_link(NodeServer *server, NodeLink *link, int timeout_ms)
+{
+    PostgresPollingStatusType state = PGRES_POLLING_WRITING;
+
+    if (!AcquireExternalFD())
+        ereport(ERROR, (errcode(ERRCODE_SQLCLIENT_UNABLE_TO_ESTABLISH_SQLCONNECTION),
+                        errmsg("could not connect to %s", server->name), errdetail("There are too many open files."),
+                        errhint("Raise the server's max_files_per_process and/or \"ulimit -n\" limits.")));
+    ++server->descriptors;
+    link_heard(link);
+    link->conn = PQconnectStartParams(server->keywords, server->values, 0);
+    if (link->conn == NULL)
+        raise_node(server, "53200", "out of memory");
+    PQsetNoticeReceiver(link->conn, heed, NULL);
+    while (PQstatus(link->conn) != CONNECTION_BAD && state != PGRES_POLLING_OK && state != PGRES_POLLING_FAILED) {
+        const int ready = state == PGRES_POLLING_WRITING ? WL_SOCKET_WRITEABLE : WL_SOCKET_READABLE;
+        const int events = WaitLatchOrSocket(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH | ready,
+                                             PQsocket(link->conn), timeout_ms, PG_WAIT_EXTENSION);
+
+        if (events & WL_LATCH_SET) {
+            ResetLatch(MyLatch);
+            CHECK_FOR_INTERRUPTS();
+        }
+        if (events & ready)
+            state = PQconnectPoll(link->conn);
+        if (link_silence(link) >= timeout_ms)
+            raise_node(server, "08006", LINK_SILENT);
+    }
+    if (state != PGRES_POLLING_OK || PQsetnonblocking(link->conn, 1) != 0)
+        raise_node(server, "08001", pchomp(PQerrorMessage(link->conn)));
+    link_heard(link);
 }
 
 /* A server that reads rows may have nothing to tell for long. Then another connection shows whether it is alive. */
 static void probe(NodeServer *server)
 {
-    PgkmError error;
-    int state = 0;
+    const int patience = pgkm_node_timeout_ms() / 2;
 
-    if (server->probe.conn == NULL) {
-        if (link_silence(&server->link) < pgkm_node_timeout_ms() / 2)
-            return;
-        server->probe.timeout_ms = pgkm_node_timeout_ms() / 2;
-        state = link_open(&server->probe, server->keywords, server->values, &error);
-    }
-    if (state == 0)
-        state = link_connect(&server->probe, 0, &error);
-    if (state < 0)
-        raise_node(server, &error);
-    if (state == 1) {
-        link_close(&server->probe);
-        link_heard(&server->link);
-    }
+    if (link_silence(&server->link) < patience)
+        return;
+    open_link(server, &server->probe, patience);
+    link_close(&server->probe);
+    ReleaseExternalFD();
+    --server->descriptors;
+    link_heard(&server->link);
 }
 
-void servers_await(NodeServer *servers, int count)
+void servers_await(List *servers)
 {
     bool waiting = true;
 
     while (waiting) {
         int slice = SLICE_MS; /* for the first that is waited for */
+        ListCell *cell;
 
         waiting = false;
-        for (int i = 0; i < count; ++i) {
-            NodeServer *const server = &servers[i];
+        foreach (cell, servers) {
+            NodeServer *const server = (NodeServer *)lfirst(cell);
             PgkmError error;
 
             if (!server->link.busy)
@@ -75,7 +105,7 @@ void servers_await(NodeServer *servers, int count)
             const int state = link_wait(&server->link, slice, &error);
 
             if (state < 0)
-                raise_node(server, &error);
+                raise_node(server, error.sqlstate, error.text);
             if (state == 0)
                 probe(server);
             waiting = waiting || state == 0;
@@ -85,87 +115,25 @@ void servers_await(NodeServer *servers, int count)
     }
 }
 
-void server_call(NodeServer *server, const char *sql, int count, const char *const *parameters)
+void server_call(NodeServer *server, const char *sql)
 {
     PgkmError error;
 
-    if (link_call(&server->link, sql, count, parameters, &error) != 0)
-        raise_node(server, &error);
+    if (link_call(&server->link, sql, NULL, 0, &error) != 0)
+        raise_node(server, error.sqlstate, error.text);
 }
 
-/* --- connecting --- */
-
-/* One for the connection, and one for probes. */
-static bool acquire_descriptors(NodeServer *server)
+void servers_connect(List *servers)
 {
-    while (server->descriptors < 2 && AcquireExternalFD())
-        ++server->descriptors;
-    return server->descriptors == 2;
-}
+    ListCell *cell;
 
-/* Foreign servers by the rules of postgres_fdw, others as Citus connects to them. */
-static List *options_of(NodeServer *server, const NodePlace *place)
-{
-    if (!OidIsValid(place->server))
-        return shard_options(place);
-    server->user = GetUserMapping(GetUserId(), place->server);
-    return list_concat_copy(GetForeignServer(place->server)->options, server->user->options);
-}
+    foreach (cell, servers) {
+        NodeServer *const server = (NodeServer *)lfirst(cell);
 
-static void begin_connection(NodeServer *server, const NodePlace *place)
-{
-    PgkmError error;
-
-    server->name = place->name;
-    server->link.name = server->name;
-    server->link.timeout_ms = pgkm_node_timeout_ms();
-    node_connect_options(options_of(server, place), &server->keywords, &server->values);
-    if (!acquire_descriptors(server))
-        ereport(ERROR, (errcode(ERRCODE_SQLCLIENT_UNABLE_TO_ESTABLISH_SQLCONNECTION),
-                        errmsg("could not connect to %s", server->name), errdetail("There are too many open files."),
-                        errhint("Raise the server's max_files_per_process and/or \"ulimit -n\" limits.")));
-    if (link_open(&server->link, server->keywords, server->values, &error) != 0)
-        raise_node(server, &error);
-}
-
-static void await_connections(NodeServer *servers, int count)
-{
-    bool *const stands = (bool *)palloc0(count * sizeof(bool));
-    int left = count;
-
-    while (left > 0) {
-        int slice = SLICE_MS;
-
-        for (int i = 0; i < count; ++i) {
-            NodeServer *const server = &servers[i];
-            PgkmError error;
-
-            if (stands[i])
-                continue;
-
-            const int state = link_connect(&server->link, slice, &error);
-
-            if (state < 0)
-                raise_node(server, &error);
-            slice = 0;
-            if (state == 0)
-                continue;
-            if (server->user != NULL)
-                node_check_password(server->user, PQconnectionUsedPassword(server->link.conn) != 0);
-            stands[i] = true;
-            server->link.timeout_ms = 0; /* until a job takes over: probe() */
-            --left;
-        }
-        CHECK_FOR_INTERRUPTS();
+        node_connect_options(server);
+        open_link(server, &server->link, pgkm_node_timeout_ms());
+        node_check_password(server);
     }
-    pfree(stands);
-}
-
-void servers_connect(NodeServer *servers, List *places)
-{
-    for (int i = 0; i < list_length(places); ++i)
-        begin_connection(&servers[i], (const NodePlace *)list_nth(places, i));
-    await_connections(servers, list_length(places));
 }
 
 /* What a session over there needs: no names but the catalog's, signs of life, an end when we are gone. And where the
@@ -187,23 +155,25 @@ static char *text_result(const NodeServer *server, int column)
     return PQntuples(result) == 1 && !PQgetisnull(result, 0, column) ? pstrdup(PQgetvalue(result, 0, column)) : NULL;
 }
 
-bool servers_find_extension(NodeServer *servers, int count)
+bool servers_find_extension(List *servers)
 {
-    for (int i = 0; i < count; ++i)
-        server_call(&servers[i], find_extension, 0, NULL);
-    servers_await(servers, count);
-    for (int i = 0; i < count; ++i) {
-        NodeServer *const server = &servers[i];
+    ListCell *cell;
+
+    foreach (cell, servers)
+        server_call((NodeServer *)lfirst(cell), find_extension);
+    servers_await(servers);
+    foreach (cell, servers) {
+        NodeServer *const server = (NodeServer *)lfirst(cell);
         const char *const schema = text_result(server, 3);
 
         if (schema == NULL)
             continue;
         server->schema = quote_identifier(schema);
-        server_call(server, psprintf("SELECT %s.pgkm_node_version()", server->schema), 0, NULL);
+        server_call(server, psprintf("SELECT %s.pgkm_node_version()", server->schema));
     }
-    servers_await(servers, count);
-    for (int i = 0; i < count; ++i) {
-        const NodeServer *const server = &servers[i];
+    servers_await(servers);
+    foreach (cell, servers) {
+        const NodeServer *const server = (const NodeServer *)lfirst(cell);
         const char *const version = server->schema == NULL ? NULL : text_result(server, 0);
 
         if (version != NULL && strcmp(version, PGKM_VERSION) == 0)

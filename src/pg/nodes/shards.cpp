@@ -6,9 +6,8 @@
  */
 #include "pg/nodes/shards.h"
 
-#include "libpq-fe.h"
-
 #include "pg/nodes/options.h"
+#include "pg/nodes/places.h"
 
 extern "C" {
 #include "access/genam.h"
@@ -54,10 +53,10 @@ static void select_from_catalog(const char *sql, int count, Oid *types, Datum *v
 }
 
 /* The shards of the SPI's result. NIL where one has no server, or all are here. */
-static List *places_of_result(void)
+static List *servers_of_result(void)
 {
     const TupleDesc types = SPI_tuptable->tupdesc;
-    List *places = NIL;
+    List *servers = NIL;
     bool elsewhere = false;
 
     for (uint64 i = 0; i < SPI_processed; ++i) {
@@ -69,17 +68,17 @@ static List *places_of_result(void)
             return NIL;
         elsewhere = elsewhere || strcmp(here, "t") != 0;
 
-        NodePlace *const place =
-            node_add_table(&places, InvalidOid, atoi(node), SPI_getvalue(row, types, SHARD_NAME), InvalidOid);
+        NodeServer *const server =
+            node_add_table(&servers, InvalidOid, atoi(node), SPI_getvalue(row, types, SHARD_NAME), InvalidOid);
 
-        place->host = SPI_getvalue(row, types, SHARD_HOST);
-        place->port = SPI_getvalue(row, types, SHARD_PORT);
-        place->name = psprintf("server \"%s:%s\"", place->host, place->port);
+        server->host = SPI_getvalue(row, types, SHARD_HOST);
+        server->port = SPI_getvalue(row, types, SHARD_PORT);
+        server->name = psprintf("server \"%s:%s\"", server->host, server->port);
     }
-    return elsewhere ? places : NIL;
+    return elsewhere ? servers : NIL;
 }
 
-List *shard_places(Oid relation)
+List *shard_servers(Oid relation)
 {
     const MemoryContext caller = CurrentMemoryContext;
     Oid type = REGCLASSOID;
@@ -89,10 +88,10 @@ List *shard_places(Oid relation)
     select_from_catalog(find_shards, 1, &type, &id);
     MemoryContextSwitchTo(caller); /* SPI_finish() goes back to it, too */
 
-    List *const places = places_of_result();
+    List *const servers = servers_of_result();
 
     SPI_finish();
-    return places;
+    return servers;
 }
 
 bool shard_transaction(void)
@@ -109,13 +108,13 @@ bool shard_transaction(void)
 /* --- connecting --- */
 
 /* By which number Citus keeps options for a server: -1 for this one by its own name. */
-static int32 options_number(const NodePlace *place)
+static int32 options_number(const NodeServer *server)
 {
     const char *const own = GetConfigOption("citus.local_hostname", true, false);
 
-    return strcmp(place->host, own == NULL ? "localhost" : own) == 0 && atoi(place->port) == PostPortNumber
+    return strcmp(server->host, own == NULL ? "localhost" : own) == 0 && atoi(server->port) == PostPortNumber
                ? -1
-               : place->node;
+               : server->node;
 }
 
 /* What Citus keeps of a role for a server, or of a role for all; as libpq takes it. */
@@ -165,14 +164,14 @@ static List *parsed_options(const char *text)
     return options;
 }
 
-List *shard_options(const NodePlace *place)
+List *shard_options(const NodeServer *server)
 {
     List *options = parsed_options(GetConfigOption("citus.node_conninfo", true, false));
 
     /* A host among them is the name that certificates have. */
-    options = lappend(options, option(node_option(options, "host") == NULL ? "host" : "hostaddr", place->host));
-    options = lappend(options, option("port", place->port));
+    options = lappend(options, option(node_option(options, "host") == NULL ? "host" : "hostaddr", server->host));
+    options = lappend(options, option("port", server->port));
     options = lappend(options, option("dbname", get_database_name(MyDatabaseId)));
     options = lappend(options, option("user", GetUserNameFromId(GetUserId(), false)));
-    return list_concat(options, parsed_options(role_options(options_number(place))));
+    return list_concat(options, parsed_options(role_options(options_number(server))));
 }
