@@ -90,18 +90,6 @@ extern "C" {
 #define pgkm_table_beginscan(table, snapshot) table_beginscan(table, snapshot, 0, NULL)
 #endif
 
-/* 19 keeps the names of lock tranches in shared memory. */
-extern "C" {
-#include "storage/lwlock.h"
-}
-#if PG_VERSION_NUM >= 190000
-#define pgkm_new_tranche(name) LWLockNewTrancheId(name)
-#define pgkm_register_tranche(tranche, name) ((void)0)
-#else
-#define pgkm_new_tranche(name) LWLockNewTrancheId()
-#define pgkm_register_tranche(tranche, name) LWLockRegisterTranche(tranche, name)
-#endif
-
 /* 19 hands signal handlers a second argument, and has its own constants for those that are none. */
 #ifndef PG_SIG_IGN
 #define PG_SIG_IGN SIG_IGN
@@ -115,7 +103,7 @@ extern "C" {
 #if PG_VERSION_NUM >= 170000
 #define pgkm_area_bytes(area, last) dsa_get_total_size(area)
 #else
-#define pgkm_area_bytes(area, last) ((Size)1048576 << (((last) >> 40) / 2 + 1))
+#define pgkm_area_bytes(area, last) ((void)(area), (Size)1048576 << (((last) >> 40) / 2 + 1))
 #endif
 
 /* 18 can leave room before a minimal tuple (4d143509cbfd). */

@@ -32,7 +32,4 @@ ServiceState *pgkm_service_state(void);
 /* The plugin's path as ServiceState keeps it. */
 uint32 pgkm_service_plugin_hash(const char *path);
 
-/* Asks for that memory; for _PG_init in the postmaster. */
-void pgkm_service_request_memory(void);
-
 #endif

@@ -250,7 +250,6 @@ void pgkm_service_register(void)
 {
     BackgroundWorker worker;
 
-    pgkm_service_request_memory();
     describe_worker(&worker, true);
     RegisterBackgroundWorker(&worker);
 }
