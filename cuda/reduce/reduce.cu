@@ -4,7 +4,7 @@
 // for each chunk of rows reduc and, where blocks have copies of R, combine. Sums of integers take a first pass over the
 // rows for their ranges. Each kernel looks at a flag of the context, so that a cancel ends it.
 //
-// Kernels only note the first row that fails. What fails there the host finds (backend/reduction_walk.hpp).
+// Kernels only note that a row fails. Which one, and what fails there, the CPU finds, which gets the job then.
 #include "reduce/reduce.hpp"
 
 #include <algorithm>
@@ -15,7 +15,6 @@
 
 #include "backend/generate/kernel.hpp"
 #include "backend/generate/results.hpp"
-#include "backend/reduction_walk.hpp"
 #include "numeric/contract.hpp"
 #include "plugin/upload.hpp"
 #include "reduce/module.hpp"
@@ -190,12 +189,8 @@ class Reducer {
     {
         Word row = no_row;
         cuda::download(context_, &row, fault_.get(), sizeof row);
-        if (row == no_row)
-            return;
-        const auto *const values = static_cast<const T *>(data_.host.values) +
-                                   (problem_.first_row + static_cast<std::int64_t>(row)) * data_.host.d;
-        fail_in_row(
-            program_.source(), values, data_.host.d, static_cast<std::int64_t>(row), [&] { context_.poll(); }, out_);
+        if (row != no_row)
+            throw Error(PGKM_UNSUPPORTED, "a row of the reduction failed");
     }
 
     void read()

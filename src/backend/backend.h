@@ -298,8 +298,8 @@ typedef struct PgkmBackend {
     PgkmStatus (*em_step)(PgkmData *data, const PgkmProblem *problems, int64_t n_problems, const PgkmMixture *mixtures,
                           PgkmMixtureSums *sums, PgkmError *error);
 
-    /* A user's reduction of each problem's rows: reduced[i] receives that of problems[i], which has at least one row.
-     * The program is one that check_program() accepts. PGKM_INVALID with reduced[i].fault where a row fails. */
+    /* Reduces the rows of each problem, at least one, by a program that check_program() accepts. Where a
+     * row fails: PGKM_INVALID with reduced[i].fault, or, of a device, PGKM_UNSUPPORTED: the CPU names what failed. */
     PgkmStatus (*reduce)(PgkmData *data, const PgkmProblem *problems, int64_t n_problems,
                          const PgkmReduction *reduction, PgkmReduced *reduced, PgkmError *error);
 } PgkmBackend;

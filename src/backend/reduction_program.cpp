@@ -1,5 +1,5 @@
-// reduction_program.cpp - the check of a user's reduction (every reference earlier, every index within its loop, every
-// size), and its facts.
+// reduction_program.cpp - the operations of a user's reduction, its check (every reference earlier, every index within
+// its loop, every size), and its facts.
 #include "backend/reduction_program.hpp"
 
 #include <algorithm>
@@ -188,12 +188,60 @@ double cost_of(const PgkmReduction &program, const PgkmExpression &expression)
     return slow && !is_square(program, expression) ? function : 1.0;
 }
 
+double truth(bool value)
+{
+    return value ? 1.0 : 0.0;
+}
+
 double turns_of(const PgkmReduction &program, const PgkmExpression &expression)
 {
     return goes_over_loop(expression.operation) ? static_cast<double>(program.loops[expression.loop]) : 1.0;
 }
 
 } // namespace
+
+OperationFunction *function_of(PgkmOperation operation)
+{
+    static constexpr OperationFunction *functions[] = {
+        [](double a, double, double) { return -a; },
+        [](double a, double, double) { return truth(a == 0.0); },
+        [](double a, double, double) { return std::fabs(a); },
+        [](double a, double, double) { return std::sqrt(a); },
+        [](double a, double, double) { return std::exp(a); },
+        [](double a, double, double) { return std::log(a); },
+        [](double a, double, double) { return std::floor(a); },
+        [](double a, double, double) { return std::ceil(a); },
+        [](double a, double, double) { return std::rint(a); },
+        [](double a, double, double) { return std::trunc(a); },
+        [](double a, double, double) { return truth(a > 0.0) - truth(a < 0.0); },
+        [](double a, double, double) { return std::sin(a); },
+        [](double a, double, double) { return std::cos(a); },
+        [](double a, double, double) { return std::tan(a); },
+        [](double a, double, double) { return std::asin(a); },
+        [](double a, double, double) { return std::acos(a); },
+        [](double a, double, double) { return std::atan(a); },
+        [](double a, double, double) { return std::tanh(a); },
+        [](double a, double b, double) { return a + b; },
+        [](double a, double b, double) { return a - b; },
+        [](double a, double b, double) { return a * b; },
+        [](double a, double b, double) { return a / b; },
+        [](double a, double b, double) { return std::fmod(a, b); },
+        [](double a, double b, double) { return std::pow(a, b); },
+        [](double a, double b, double) { return std::atan2(a, b); },
+        [](double a, double b, double) { return b < a ? b : a; },
+        [](double a, double b, double) { return b > a ? b : a; },
+        [](double a, double b, double) { return truth(a == b); },
+        [](double a, double b, double) { return truth(a != b); },
+        [](double a, double b, double) { return truth(a < b); },
+        [](double a, double b, double) { return truth(a <= b); },
+        [](double a, double b, double) { return truth(a != 0.0 && b != 0.0); },
+        [](double a, double b, double) { return truth(a != 0.0 || b != 0.0); },
+        [](double a, double b, double c) { return a != 0.0 ? b : c; }};
+    static_assert(std::size(functions) == PGKM_CASE - PGKM_NEGATE + 1);
+    if (operation < PGKM_NEGATE || operation > PGKM_CASE)
+        return [](double, double, double) { return double{NAN}; }; // no such operation
+    return functions[operation - PGKM_NEGATE];
+}
 
 int arguments_of(PgkmOperation operation)
 {

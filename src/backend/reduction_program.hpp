@@ -12,6 +12,10 @@ namespace pgkm {
 // How many of a[] an operation has, those of a loop and the subscripts included.
 int arguments_of(PgkmOperation operation);
 
+// An operation of one to three numbers, PGKM_NEGATE to PGKM_CASE, squares aside; an infinity or NaN where it fails.
+using OperationFunction = double(double, double, double);
+OperationFunction *function_of(PgkmOperation operation);
+
 // PGKM_SUM to PGKM_COUNT.
 inline bool goes_over_loop(PgkmOperation operation)
 {

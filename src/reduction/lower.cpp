@@ -4,7 +4,7 @@
 #include <cmath>
 #include <memory>
 
-#include "backend/reduction_walk.hpp"
+#include "backend/reduction_program.hpp"
 #include "reduction/lowering.hpp"
 
 struct PgkmProgram {

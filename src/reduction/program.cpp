@@ -4,7 +4,7 @@
 #include <bit>
 #include <cmath>
 
-#include "backend/reduction_walk.hpp"
+#include "backend/reduction_program.hpp"
 #include "reduction/text_error.hpp"
 
 namespace pgkm::reduction {

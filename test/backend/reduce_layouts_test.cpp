@@ -92,10 +92,12 @@ void check(std::uint64_t seed, const std::vector<Subject> &subjects)
     for (const Subject &subject : subjects) {
         const std::string what = "seed " + std::to_string(seed) + ", " + subject.name;
         Reduced actual(made.program);
-        ASSERT_EQ(reduce(subject, points, made.program, actual), status) << what;
+        const bool failed = status == PGKM_INVALID && expected.view.row >= 0;
+        ASSERT_EQ(reduce(subject, points, made.program, actual), failed ? of_failed_row(subject) : status) << what;
+        if (failed)
+            continue;
         ASSERT_EQ(actual.view.fault, expected.view.fault) << what;
         ASSERT_EQ(actual.view.row, expected.view.row) << what;
-        ASSERT_EQ(actual.view.expression, expected.view.expression) << what;
         if (status == PGKM_OK)
             compare(made.program, made.is_scale, expected, actual, what);
     }

@@ -133,7 +133,11 @@ void check(std::uint64_t seed, Seen &seen)
             const std::string what = "seed " + std::to_string(seed) + ", " + subject.name;
             Reduced again(program);
             Reduced &actual = first ? of_first : again;
-            ASSERT_EQ(reduce(subject, rows.points, program, threads, actual), status) << what;
+            const bool failed = status == PGKM_INVALID && expected.view.row >= 0;
+            ASSERT_EQ(reduce(subject, rows.points, program, threads, actual), failed ? of_failed_row(subject) : status)
+                << what;
+            if (failed && is_device(subject))
+                continue;
             ASSERT_EQ(actual.view.fault, expected.view.fault) << what;
             ASSERT_EQ(actual.view.row, expected.view.row) << what;
             if (status != PGKM_OK) {

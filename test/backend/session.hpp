@@ -8,6 +8,12 @@
 
 namespace conformance {
 
+// A device leaves the naming of a row that fails to the CPU.
+inline PgkmStatus of_failed_row(const Subject &subject)
+{
+    return subject.device >= 0 ? PGKM_UNSUPPORTED : PGKM_INVALID;
+}
+
 class Session {
   public:
     // Throws when the backend cannot be opened or the points not loaded.

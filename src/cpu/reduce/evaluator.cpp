@@ -4,167 +4,131 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <utility>
 
 namespace pgkm::cpu {
 namespace {
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-constexpr std::int64_t most_tabled = std::int64_t{1} << 22; // numbers u of a sum block
-constexpr std::int64_t most_inner = 4096;                   // so few that a cancel is seen
+constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr std::int64_t most_indexes = 1 << 16; // for which a scalar is kept
+constexpr std::size_t most_kept = 1 << 18;     // of all expressions
+constexpr int least_rows = 32;                 // of a kernel
+constexpr double zero = 0.0;
 
-bool is_place(double subscript, double end)
+// Row by row. What is no number stays none, but in the branch that a CASE does not take.
+void each_row(double *to, PgkmOperation operation, Operand a, Operand b, Operand c, int n)
 {
-    return subscript >= 0.0 && subscript < end && subscript == std::floor(subscript);
+    OperationFunction *const function = function_of(operation);
+    for (int r = 0; r < n; ++r) {
+        const double x = a.of(r), y = b.of(r);
+        const bool known = std::isfinite(x) && (operation == PGKM_CASE || std::isfinite(y));
+        to[r] = known ? function(x, y, c.of(r)) : nan;
+    }
 }
 
 } // namespace
 
-// ---- where columns lie ----
-
-BatchPlan::BatchPlan(const PgkmReduction &reduction, std::int32_t d)
-    : program(reduction), facts(facts_of(reduction)), words(words_of(reduction, Arrangement::cells)),
-      first_columns(at(reduction.n_expressions), -1)
-{
-    place_values(d);
-    for (std::int32_t e = 0; e < program.n_expressions; ++e) {
-        const PgkmExpression &x = program.expressions[e];
-        if (!facts[at(e)].of_row)
-            continue;
-        find_block(e);
-        const bool picks = x.operation == PGKM_COLUMN && (x.a[0] < 0 || !facts[at(x.a[0])].of_row);
-        place(e, picks                                                                                   ? 0
-                 : x.operation == PGKM_ARGMIN || x.operation == PGKM_ARGMAX || x.operation == PGKM_COUNT ? 2
-                                                                                                         : 1);
-        for (int i = 0; x.operation == PGKM_CASE && i < 3; ++i)
-            place(x.a[i], 1);
-    }
-    for (std::int32_t o = 0; o < program.n_objects; ++o)
-        for (const std::int32_t e : {program.objects[o].filter, program.objects[o].cell})
-            place(e, 1);
-    for (const Output &output : words.outputs)
-        if (output.item >= 0) {
-            place(first_of(output), 1);
-            place(second_of(output), 1);
-        }
-    ++columns; // of NaN
-}
-
-// Products that all go to one cell are added up as they are made.
-std::int32_t BatchPlan::first_of(const Output &output) const
-{
-    const PgkmExpression &value = program.expressions[program.items[output.item].value];
-    return is_product(output) ? value.a[0] : program.items[output.item].value;
-}
-
-std::int32_t BatchPlan::second_of(const Output &output) const
-{
-    const PgkmItem &item = program.items[output.item];
-    return output.combine == PGKM_COMBINE_ARGMIN ? item.key
-           : is_product(output)                  ? program.expressions[item.value].a[1]
-                                                 : -1;
-}
-
-bool BatchPlan::is_product(const Output &output) const
-{
-    return output.combine == PGKM_COMBINE_SUM && !output.integer && output.cells == 1 &&
-           program.expressions[program.items[output.item].value].operation == PGKM_MULTIPLY;
-}
-
-// A scalar has one where it is wanted as a column.
-void BatchPlan::place(std::int32_t e, std::int64_t count)
-{
-    if (e < 0 || count == 0 || first_columns[at(e)] >= 0)
-        return;
-    first_columns[at(e)] = columns;
-    columns += count;
-}
-
-// All values of a row that an expression may read, in their order.
-void BatchPlan::place_values(std::int32_t d)
-{
-    column_of.assign(at(d), -1);
-    for (std::int32_t e = 0; e < program.n_expressions; ++e)
-        if (program.expressions[e].operation == PGKM_COLUMN)
-            std::fill_n(column_of.begin() + program.expressions[e].first, program.expressions[e].extent[0], 0);
-    for (std::int32_t f = 0; f < d; ++f)
-        if (column_of[at(f)] == 0) {
-            column_of[at(f)] = columns++;
-            values.push_back(f);
-        }
-}
-
-void BatchPlan::find_block(std::int32_t e)
-{
-    const PgkmExpression *const all = program.expressions, &sum = all[e];
-    const std::vector<std::int32_t> &around = facts[at(e)].loops;
-    if (sum.operation != PGKM_SUM || around.size() != 1)
-        return;
-    const PgkmExpression &body = all[sum.a[0]];
-    const bool square = is_square(program, body) && all[body.a[0]].operation == PGKM_SUBTRACT;
-    const PgkmExpression &pair = square ? all[body.a[0]] : body;
-    if (!square && body.operation != PGKM_MULTIPLY)
-        return;
-    std::int32_t x = pair.a[0], u = pair.a[1];
-    if (!facts[at(x)].of_row)
-        std::swap(x, u); // (a - b)^2 has the bits of (b - a)^2
-    const PgkmExpression &value = all[x];
-    const std::int64_t inner = program.loops[sum.loop], outer = program.loops[around[0]];
-    if (value.operation == PGKM_COLUMN && value.a[0] >= 0 && all[value.a[0]].operation == PGKM_INDEX &&
-        all[value.a[0]].loop == sum.loop && value.extent[0] >= inner && inner >= 1 && !facts[at(u)].of_row &&
-        inner <= most_inner && inner <= most_tabled / std::max<std::int64_t>(outer, 1)) {
-        blocks.push_back({e, square, sum.loop, around[0], column_of[at(value.first)], u});
-        place(e, sum_panel);
-    }
-}
-
-void BatchPlan::fill_tables(Context &context)
-{
-    ReductionWalk walk(program, facts, [&] { context.poll(); });
-    for (SumBlock &block : blocks) {
-        const std::int64_t inner = program.loops[block.inner], outer = program.loops[block.outer];
-        block.table = Buffer<double>(context.budget, at((outer + sum_panel - 1) / sum_panel * sum_panel * inner), 0.0);
-        for (std::int64_t j = 0; j < outer; ++j)
-            for (std::int64_t i = 0; i < inner; ++i) {
-                walk.set_index(block.outer, j);
-                walk.set_index(block.inner, i);
-                block.table[at((j / sum_panel * inner + i) * sum_panel + j % sum_panel)] = walk.value(block.u);
-            }
-    }
-}
-
-double BatchPlan::table_bytes() const
-{
-    double bytes = 0.0;
-    for (const SumBlock &block : blocks)
-        bytes += 8.0 * static_cast<double>(program.loops[block.inner]) *
-                 static_cast<double>(program.loops[block.outer] + sum_panel);
-    return bytes;
-}
-
-int BatchPlan::batch_rows() const
-{
-    constexpr std::int64_t cached = 256 * 1024 / 8;
-    return static_cast<int>(std::clamp<std::int64_t>(cached / columns / 64 * 64, 64, 512));
-}
-
-// ---- a batch ----
+// ---- what depends on what ----
 
 Evaluator::Evaluator(Context &context, const BatchPlan &plan)
-    : ReductionWalk(plan.program, plan.facts, [&context] { context.poll(); }), plan_(plan),
-      kernels_(reduce_kernels(context.instruction_set)), stride_(plan.stride()),
-      memory_(context.budget, at(plan.columns * stride_)), at_(plan.facts.size()), panels_(plan.blocks.size()),
-      block_of_(plan.facts.size(), -1)
+    : context_(context), plan_(plan), program_(plan.program), kernels_(reduce_kernels(context.instruction_set)),
+      stride_(plan.stride()), memory_(context.budget, at(plan.columns * stride_)), at_(plan.facts.size()),
+      panels_(plan.blocks.size()), block_of_(plan.facts.size(), -1), values_(plan.facts.size()),
+      indexes_(at(program_.n_loops) + 1, -1), parts_(at(program_.n_loops))
 {
     std::fill_n(column_at(plan.columns - 1), stride_, nan);
     for (std::size_t b = 0; b < plan.blocks.size(); ++b)
         block_of_[at(plan.blocks[b].sum)] = static_cast<std::int32_t>(b);
+    for (std::int32_t loop = 0; loop < program_.n_loops; ++loop)
+        loops_of_causes_.push_back(loop);
+    dependents_.resize(at(program_.n_loops));
+    std::vector<std::vector<std::int32_t>> causes(plan.facts.size()); // of each expression
+    std::vector<std::int32_t> of_row;
+    for (std::int32_t e = 0; e < program_.n_expressions; ++e) {
+        places_.push_back({at(e)});
+        add_causes(e, causes);
+        if (plan.facts[at(e)].of_row)
+            of_row.push_back(e);
+    }
+    dependents_.push_back(std::move(of_row));
+    known_.resize(values_.size());
 }
 
-template <typename T>
-void Evaluator::run(const T *rows, int n, std::int32_t d, Accumulator &objects)
+// Whether they are few enough.
+bool Evaluator::keep_for_each_index(std::int32_t e)
 {
-    n_ = (n + 31) / 32 * 32;
+    const ExpressionFacts &facts = plan_.facts[at(e)];
+    if (facts.of_row || facts.loops.empty() || facts.loops.size() > 2 ||
+        program_.expressions[e].operation == PGKM_INDEX)
+        return false;
+    Place place = {values_.size()};
+    std::int64_t size = 1;
+    for (std::size_t i = 0; i < facts.loops.size(); ++i) {
+        place.loops[i] = facts.loops[i];
+        place.strides[i] = size;
+        size *= std::min(std::max<std::int64_t>(program_.loops[facts.loops[i]], 1), most_indexes + 1);
+    }
+    if (size > most_indexes || values_.size() + at(size) > most_kept)
+        return false;
+    values_.resize(values_.size() + at(size));
+    places_[at(e)] = place;
+    return true;
+}
+
+void Evaluator::add_causes(std::int32_t e, std::vector<std::vector<std::int32_t>> &causes)
+{
+    const PgkmExpression &x = program_.expressions[e];
+    const ExpressionFacts &facts = plan_.facts[at(e)];
+    std::vector<std::int32_t> &own = causes[at(e)];
+    if (x.operation == PGKM_INDEX)
+        own.push_back(x.loop);
+    for (int i = 0; i < arguments_of(x.operation); ++i)
+        if (x.a[i] >= 0)
+            own.insert(own.end(), causes[at(x.a[i])].begin(), causes[at(x.a[i])].end());
+    std::sort(own.begin(), own.end());
+    own.erase(std::unique(own.begin(), own.end()), own.end());
+    if (goes_over_loop(x.operation))
+        std::erase_if(own, [&](std::int32_t cause) { return loops_of_causes_[at(cause)] == x.loop; });
+    if (!keep_for_each_index(e))
+        for (const std::int32_t cause : own)
+            dependents_[at(cause)].push_back(e);
+    if ((x.operation == PGKM_FLOOR || x.operation == PGKM_MODULO) && !facts.of_row && facts.loops.size() == 1) {
+        own = {static_cast<std::int32_t>(dependents_.size())};
+        parts_[at(facts.loops[0])].push_back({e, own[0], nan});
+        loops_of_causes_.push_back(facts.loops[0]);
+        dependents_.emplace_back();
+    }
+}
+
+void Evaluator::set_index(std::int32_t loop, std::int64_t index)
+{
+    work(1);
+    if (indexes_[at(loop)] == index)
+        return;
+    indexes_[at(loop)] = index;
+    forget(loop);
+    for (Part &part : parts_[at(loop)]) {
+        const double now = *operand(part.expression).at;
+        if (now != part.last)
+            forget(part.cause);
+        part.last = now;
+    }
+}
+
+void Evaluator::work(std::int64_t operations)
+{
+    if ((left_ -= operations) >= 0)
+        return;
+    context_.poll();
+    left_ = 1 << 18;
+}
+
+// ---- a batch ----
+
+template <typename T>
+void Evaluator::load(const T *rows, int n, std::int32_t d)
+{
+    n_ = (n + least_rows - 1) / least_rows * least_rows;
     constexpr int together = 8; // rows: a line of a column
     for (int r = 0; r < n_; r += together) {
         const T *row[together];
@@ -177,8 +141,14 @@ void Evaluator::run(const T *rows, int n, std::int32_t d, Accumulator &objects)
             to += stride_;
         }
     }
-    forget_row();
+    forget(static_cast<std::int32_t>(dependents_.size()) - 1);
     std::fill(panels_.begin(), panels_.end(), -1);
+}
+
+template <typename T>
+void Evaluator::run(const T *rows, int n, std::int32_t d, Accumulator &objects)
+{
+    load(rows, n, d);
     objects.begin_batch(n);
     const auto column_or_none = [&](std::int32_t e) { return e < 0 ? nullptr : column(e); };
     for (const Output &output : plan_.words.outputs) {
@@ -204,15 +174,21 @@ void Evaluator::run(const T *rows, int n, std::int32_t d, Accumulator &objects)
 template void Evaluator::run(const float *, int, std::int32_t, Accumulator &);
 template void Evaluator::run(const double *, int, std::int32_t, Accumulator &);
 
-Evaluator::Operand Evaluator::operand(std::int32_t e)
+Operand Evaluator::operand(std::int32_t e)
 {
-    if (!facts_[at(e)].of_row)
-        return {&value(e), false};
-    if (!knows(e)) {
-        at_[at(e)] = compute_column(e);
-        learn(e);
+    if (plan_.facts[at(e)].of_row) {
+        if (known_[at(e)] == 0)
+            at_[at(e)] = compute_column(e);
+        known_[at(e)] = 1;
+        return {at_[at(e)], true};
     }
-    return {at_[at(e)], true};
+    const Place &place = places_[at(e)];
+    const std::size_t here = place.first + at(place.strides[0] * indexes_[at(place.loops[0])] +
+                                              place.strides[1] * indexes_[at(place.loops[1])]);
+    if (known_[here] == 0)
+        compute(e, &values_[here], 1);
+    known_[here] = 1;
+    return {&values_[here], false};
 }
 
 const double *Evaluator::column(std::int32_t e)
@@ -228,115 +204,94 @@ const double *Evaluator::column(std::int32_t e)
 const double *Evaluator::compute_column(std::int32_t e)
 {
     const PgkmExpression &x = program_.expressions[e];
-    if (x.operation == PGKM_COLUMN || x.operation == PGKM_PARAMETER)
-        return element(e);
     if (block_of_[at(e)] >= 0)
         return sum_block(at(block_of_[at(e)]));
-    if (goes_over_loop(x.operation))
-        return over_rows(e);
+    if (plan_.is_pick(e)) {
+        const double i = x.a[0] < 0 ? 0.0 : *operand(x.a[0]).at;
+        return column_at(is_place(i, x.extent[0]) ? plan_.column_of[at(x.first + static_cast<std::int64_t>(i))]
+                                                  : plan_.columns - 1);
+    }
     double *const to = column_at(plan_.first_columns[at(e)]);
-    work(n_);
-    if (x.operation == PGKM_CASE) {
-        const double *const condition = column(x.a[0]), *const yes = column(x.a[1]), *const no = column(x.a[2]);
-        kernels_.choose(to, condition, yes, no, n_);
-        return to;
-    }
-    const Operand a = operand(x.a[0]);
-    if (is_square(program_, x)) {
-        binary(PGKM_MULTIPLY, to, a, a);
-        return to;
-    }
-    const Operand b = arguments_of(x.operation) == 2 ? operand(x.a[1]) : a;
-    if (const int kernel = kernel_of(unary_operations, x.operation); kernel >= 0)
-        kernels_.unary[kernel](to, a.at, n_);
-    else if (kernel_of(binary_operations, x.operation) >= 0)
-        binary(x.operation, to, a, b);
-    else
-        each_row(to, function_of(x.operation), a, b);
+    compute(e, to, n_);
     return to;
 }
 
-void Evaluator::each_row(double *to, OperationFunction *function, Operand a, Operand b) const
+// For n rows, or n = 1 for a scalar.
+void Evaluator::compute(std::int32_t e, double *to, int n)
 {
-    for (int r = 0; r < n_; ++r) {
-        const double x = a.at[a.column ? r : 0], y = b.at[b.column ? r : 0];
-        to[r] = std::isfinite(x) && std::isfinite(y) ? function(x, y, 0.0) : nan;
+    const PgkmExpression &x = program_.expressions[e];
+    work(n);
+    if (x.operation == PGKM_CONSTANT || x.operation == PGKM_INDEX) {
+        *to = x.operation == PGKM_CONSTANT ? x.number : static_cast<double>(indexes_[at(x.loop)]);
+    } else if (x.operation == PGKM_COLUMN || x.operation == PGKM_PARAMETER) {
+        element(e, to, n);
+    } else if (goes_over_loop(x.operation) && n > 1) {
+        over_loop(e, to, to + stride_, n);
+    } else if (goes_over_loop(x.operation)) {
+        alignas(128) double own[2][least_rows];
+        over_loop(e, own[0], own[1], least_rows);
+        *to = own[0][0];
+    } else {
+        const bool square = is_square(program_, x);
+        const PgkmOperation operation = square ? PGKM_MULTIPLY : x.operation;
+        const int count = square ? 1 : arguments_of(operation);
+        const Operand a = operand(x.a[0]), b = count > 1 ? operand(x.a[1]) : a, c = count > 2 ? operand(x.a[2]) : a;
+        OperationKernel *const kernel = kernels_.operations[operation - PGKM_NEGATE];
+        if (kernel != nullptr && n > 1)
+            kernel(to, a, b, c, n);
+        else
+            each_row(to, operation, a, b, c, n);
     }
 }
 
-// A column of the rows, without a copy where the subscript is a scalar; else a value for each row.
-const double *Evaluator::element(std::int32_t e)
+void Evaluator::element(std::int32_t e, double *to, int n)
 {
     const PgkmExpression &x = program_.expressions[e];
-    constexpr double zero = 0.0;
-    const Operand i = x.a[0] < 0 ? Operand{&zero, false} : operand(x.a[0]);
     const bool is_column = x.operation == PGKM_COLUMN;
-    if (is_column && !i.column)
-        return column_at(is_place(*i.at, x.extent[0]) ? plan_.column_of[at(x.first + static_cast<std::int64_t>(*i.at))]
-                                                      : plan_.columns - 1);
-    const Operand j = is_column || x.a[1] < 0 ? Operand{&zero, false} : operand(x.a[1]);
-    double *const to = column_at(plan_.first_columns[at(e)]);
-    work(n_);
-    for (int r = 0; r < n_; ++r) {
-        const double line = i.at[i.column ? r : 0], place = j.at[j.column ? r : 0];
-        if (!is_place(line, x.extent[0]) || !is_place(place, is_column ? 1 : x.extent[1])) {
+    const Operand none = {&zero, false}, i = x.a[0] < 0 ? none : operand(x.a[0]);
+    const Operand j = is_column || x.a[1] < 0 ? none : operand(x.a[1]);
+    const std::int64_t width = is_column ? 1 : x.extent[1];
+    for (int r = 0; r < n; ++r) {
+        if (!is_place(i.of(r), x.extent[0]) || !is_place(j.of(r), static_cast<double>(width))) {
             to[r] = nan;
             continue;
         }
-        const std::int64_t at_line = x.first + static_cast<std::int64_t>(line) * (is_column ? 1 : x.extent[1]);
-        to[r] = is_column ? column_at(plan_.column_of[at(at_line)])[r]
-                          : program_.parameters[at_line + static_cast<std::int64_t>(place)];
+        const std::int64_t place =
+            x.first + static_cast<std::int64_t>(i.of(r)) * width + static_cast<std::int64_t>(j.of(r));
+        to[r] = is_column ? column_at(plan_.column_of[at(place)])[r] : program_.parameters[place];
     }
-    return to;
 }
 
 // ---- loops ----
 
-const double *Evaluator::over_rows(std::int32_t e)
+void Evaluator::over_loop(std::int32_t e, double *to, double *best, int n)
 {
-    static constexpr double number = 0.0;
-    constexpr Operand zero = {&number, false};
     const PgkmExpression &x = program_.expressions[e];
     const PgkmOperation operation = x.operation;
-    const bool has_place = operation == PGKM_ARGMIN || operation == PGKM_ARGMAX;
-    const bool greatest = operation == PGKM_MAX || operation == PGKM_ARGMAX;
     const Factors factors = operation == PGKM_SUM ? factors_of(program_, program_.expressions[x.a[0]]) : Factors{};
-    double *const to = column_at(plan_.first_columns[at(e)]), *const other = to + stride_;
-    const Operand total = {to, true}, beside = {other, true};
-    kernels_.fill(to, operation == PGKM_PROD ? 1.0 : 0.0, n_);
+    const bool has_place = operation == PGKM_ARGMIN || operation == PGKM_ARGMAX;
+    const double worst = operation == PGKM_MIN || operation == PGKM_ARGMIN   ? infinity
+                         : operation == PGKM_MAX || operation == PGKM_ARGMAX ? -infinity
+                         : operation == PGKM_PROD                            ? 1.0
+                                                                             : 0.0;
+    LoopKernel *const step = factors ? kernels_.add_product : kernels_.loops[operation - PGKM_SUM];
+    kernels_.fill(to, has_place ? 0.0 : worst, n);
+    if (has_place)
+        kernels_.fill(best, worst, n);
     for (std::int64_t i = 0; i < program_.loops[x.loop]; ++i) {
         set_index(x.loop, i);
-        const Operand a = operand(factors ? factors.x : x.a[0]);
-        work(n_);
-        if (factors) {
-            binary(kernels_.add_product, to, a, factors.y == factors.x ? a : operand(factors.y));
-        } else if (operation == PGKM_SUM || operation == PGKM_PROD) {
-            binary(operation == PGKM_SUM ? PGKM_ADD : PGKM_MULTIPLY, to, total, a);
-        } else if (operation == PGKM_COUNT) {
-            binary(PGKM_NOT_EQUAL, other, a, zero);
-            binary(PGKM_ADD, to, total, beside);
-        } else if (i == 0 && has_place) { // no number stays where one is none
-            binary(PGKM_MULTIPLY, other, a, zero);
-            binary(PGKM_SUBTRACT, other, a, beside);
-        } else if (i == 0) {
-            std::copy_n(a.at, n_, to);
-        } else if (has_place) {
-            kernels_.take_extreme[greatest ? 1 : 0](other, to, a.at, static_cast<double>(i), n_);
-        } else {
-            binary(greatest ? PGKM_GREATEST : PGKM_LEAST, to, total, a);
-        }
+        const Operand a = operand(factors ? factors.x : x.a[0]), b = factors ? operand(factors.y) : a;
+        work(n);
+        step(to, best, a, b, static_cast<double>(i), n);
     }
-    if (has_place) {
-        binary(PGKM_MULTIPLY, other, beside, zero);
-        binary(PGKM_SUBTRACT, to, total, beside);
-    }
-    return to;
+    if (has_place) // no number stays where the best value is none
+        kernels_.add_product(to, best, {best, true}, {&zero, false}, 0.0, n);
 }
 
 const double *Evaluator::sum_block(std::size_t which)
 {
     const SumBlock &block = plan_.blocks[which];
-    const std::int64_t j = index_of(block.outer), panel = j / sum_panel, inner = program_.loops[block.inner];
+    const std::int64_t j = indexes_[at(block.outer)], panel = j / sum_panel, inner = program_.loops[block.inner];
     double *const sums = column_at(plan_.first_columns[at(block.sum)]);
     if (panels_[which] != panel) {
         panels_[which] = panel;
@@ -345,6 +300,27 @@ const double *Evaluator::sum_block(std::size_t which)
         work(inner * n_);
     }
     return sums + j % sum_panel * stride_;
+}
+
+void Evaluator::fill_table(SumBlock &block)
+{
+    const std::int64_t inner = program_.loops[block.inner], outer = program_.loops[block.outer];
+    block.table = Buffer<double>(context_.budget, at((outer + sum_panel - 1) / sum_panel * sum_panel * inner), 0.0);
+    for (std::int64_t j = 0; j < outer; ++j)
+        for (std::int64_t i = 0; i < inner; ++i) {
+            set_index(block.outer, j);
+            set_index(block.inner, i);
+            block.table[at((j / sum_panel * inner + i) * sum_panel + j % sum_panel)] = *operand(block.u).at;
+        }
+}
+
+void fill_tables(Context &context, BatchPlan &plan)
+{
+    if (plan.blocks.empty())
+        return;
+    Evaluator evaluator(context, plan);
+    for (SumBlock &block : plan.blocks)
+        evaluator.fill_table(block);
 }
 
 } // namespace pgkm::cpu

@@ -63,70 +63,90 @@ HWY_INLINE Vector fused(Vector a, Vector b, Vector c)
 #define PGKM_ROUNDED(VECTOR, FUNCTION, A) hn::VECTOR(A)
 #endif
 
-#define PGKM_UNARY(NAME, ...)                                         \
-    struct NAME {                                                     \
-        static HWY_INLINE Vector of(Vector a) { return __VA_ARGS__; } \
+#define PGKM_OPERATION(NAME, ...)                                                                                     \
+    struct NAME {                                                                                                     \
+        static HWY_INLINE Vector of(Vector a, [[maybe_unused]] Vector b = zero(), [[maybe_unused]] Vector c = zero()) \
+        {                                                                                                             \
+            return __VA_ARGS__;                                                                                       \
+        }                                                                                                             \
     };
-PGKM_UNARY(Negate, hn::Neg(a))
-PGKM_UNARY(Not, hn::Add(truth(hn::Eq(a, zero())), poison_of(a)))
-PGKM_UNARY(Abs, hn::Abs(a))
-PGKM_UNARY(Sqrt, hn::Sqrt(a))
-PGKM_UNARY(Floor, PGKM_ROUNDED(Floor, floor, a))
-PGKM_UNARY(Ceil, PGKM_ROUNDED(Ceil, ceil, a))
-PGKM_UNARY(Round, PGKM_ROUNDED(Round, rint, a))
-PGKM_UNARY(Trunc, PGKM_ROUNDED(Trunc, trunc, a))
-PGKM_UNARY(Sign, hn::Add(hn::Sub(truth(hn::Gt(a, zero())), truth(hn::Lt(a, zero()))), poison_of(a)))
-#undef PGKM_UNARY
-#undef PGKM_ROUNDED
-
-#define PGKM_BINARY(NAME, ...)                                                  \
-    struct NAME {                                                               \
-        static HWY_INLINE Vector of(Vector a, Vector b) { return __VA_ARGS__; } \
-    };
-PGKM_BINARY(Add, hn::Add(a, b))
-PGKM_BINARY(Subtract, hn::Sub(a, b))
-PGKM_BINARY(Multiply, hn::Mul(a, b))
-PGKM_BINARY(Divide, keep_poison(b, hn::Div(a, b)))
-PGKM_BINARY(Least, keep_poison(a, keep_poison(b, hn::IfThenElse(hn::Lt(b, a), b, a))))
-PGKM_BINARY(Greatest, keep_poison(a, keep_poison(b, hn::IfThenElse(hn::Gt(b, a), b, a))))
-PGKM_BINARY(Mask, hn::IfThenElseZero(is_true(b), a))
-#define PGKM_TRUTH(NAME, ...) PGKM_BINARY(NAME, hn::Add(truth(__VA_ARGS__), hn::Add(poison_of(a), poison_of(b))))
+#define PGKM_TRUTH(NAME, ...) PGKM_OPERATION(NAME, hn::Add(truth(__VA_ARGS__), hn::Add(poison_of(a), poison_of(b))))
+PGKM_OPERATION(Negate, hn::Neg(a))
+PGKM_OPERATION(Not, hn::Add(truth(hn::Eq(a, zero())), poison_of(a)))
+PGKM_OPERATION(Abs, hn::Abs(a))
+PGKM_OPERATION(Sqrt, hn::Sqrt(a))
+PGKM_OPERATION(Floor, PGKM_ROUNDED(Floor, floor, a))
+PGKM_OPERATION(Ceil, PGKM_ROUNDED(Ceil, ceil, a))
+PGKM_OPERATION(Round, PGKM_ROUNDED(Round, rint, a))
+PGKM_OPERATION(Trunc, PGKM_ROUNDED(Trunc, trunc, a))
+PGKM_OPERATION(Sign, hn::Add(hn::Sub(truth(hn::Gt(a, zero())), truth(hn::Lt(a, zero()))), poison_of(a)))
+PGKM_OPERATION(Add, hn::Add(a, b))
+PGKM_OPERATION(Subtract, hn::Sub(a, b))
+PGKM_OPERATION(Multiply, hn::Mul(a, b))
+PGKM_OPERATION(Divide, keep_poison(b, hn::Div(a, b)))
+PGKM_OPERATION(Least, keep_poison(a, keep_poison(b, hn::IfThenElse(hn::Lt(b, a), b, a))))
+PGKM_OPERATION(Greatest, keep_poison(a, keep_poison(b, hn::IfThenElse(hn::Gt(b, a), b, a))))
 PGKM_TRUTH(Equal, hn::Eq(a, b))
 PGKM_TRUTH(NotEqual, hn::Ne(a, b))
 PGKM_TRUTH(Less, hn::Lt(a, b))
 PGKM_TRUTH(LessEqual, hn::Le(a, b))
 PGKM_TRUTH(And, hn::And(is_true(a), is_true(b)))
 PGKM_TRUTH(Or, hn::Or(is_true(a), is_true(b)))
+PGKM_OPERATION(Case, keep_poison(a, hn::IfThenElse(is_true(a), b, c)))
+// Steps of a loop: c is what came before. What is no number there stays none.
+PGKM_OPERATION(AddProduct, fused(a, b, c))
+PGKM_OPERATION(AddValue, hn::Add(c, a))
+PGKM_OPERATION(MultiplyValue, hn::Mul(c, a))
+PGKM_OPERATION(TakeLeast, keep_poison(a, hn::IfThenElse(hn::Lt(a, c), a, c)))
+PGKM_OPERATION(TakeGreatest, keep_poison(a, hn::IfThenElse(hn::Gt(a, c), a, c)))
+PGKM_OPERATION(CountTrue, hn::Add(c, NotEqual::of(a, zero())))
 #undef PGKM_TRUTH
-#undef PGKM_BINARY
+#undef PGKM_OPERATION
+#undef PGKM_ROUNDED
+
+// The vectors of an operand.
+class Vectors {
+  public:
+    explicit HWY_INLINE Vectors(Operand of) : from_(of.at), mask_(of.column ? -1 : 0)
+    {
+        hn::Store(hn::Set(tag, *of.at), tag, same_);
+        from_ = of.column ? of.at : same_;
+    }
+    HWY_INLINE Vector at(int row) const { return load(from_ + (row & mask_)); }
+
+  private:
+    HWY_ALIGN_MAX double same_[lanes];
+    const double *from_;
+    int mask_;
+};
 
 template <typename Operation>
-void unary(double *to, const double *a, int n)
+void operation(double *to, Operand a, Operand b, Operand c, int n)
 {
+    const Vectors x(a), y(b), z(c);
     for (int i = 0; i < n; i += lanes)
-        hn::Store(Operation::of(load(a + i)), tag, to + i);
+        hn::Store(Operation::of(x.at(i), y.at(i), z.at(i)), tag, to + i);
 }
 
-// One of a and b may be one number.
-template <Broadcast which, typename Body>
-HWY_INLINE void for_rows(const double *a, const double *b, int n, Body &&body)
+template <typename Operation>
+void step(double *to, double *, Operand a, Operand b, double, int n)
 {
-    const Vector first = hn::Set(tag, *a), second = hn::Set(tag, *b);
+    const Vectors x(a), y(b);
     for (int i = 0; i < n; i += lanes)
-        body(i, which == broadcast_first ? first : load(a + i), which == broadcast_second ? second : load(b + i));
+        hn::Store(Operation::of(x.at(i), y.at(i), load(to + i)), tag, to + i);
 }
 
-template <typename Operation, Broadcast which>
-void binary(double *to, const double *a, const double *b, int n)
+template <bool greatest>
+void take_place(double *HWY_RESTRICT to, double *HWY_RESTRICT best, Operand a, Operand, double index, int n)
 {
-    for_rows<which>(a, b, n, [&](int i, Vector x, Vector y) HWY_ATTR { hn::Store(Operation::of(x, y), tag, to + i); });
-}
-
-template <Broadcast which>
-void add_product(double *to, const double *a, const double *b, int n)
-{
-    for_rows<which>(a, b, n,
-                    [&](int i, Vector x, Vector y) HWY_ATTR { hn::Store(fused(x, y, load(to + i)), tag, to + i); });
+    const Vector here = hn::Set(tag, index);
+    const Vectors values(a);
+    for (int i = 0; i < n; i += lanes) {
+        const Vector x = values.at(i), old = load(best + i);
+        const auto better = greatest ? hn::Gt(x, old) : hn::Lt(x, old);
+        hn::Store(hn::Add(hn::IfThenElse(better, x, old), poison_of(x)), tag, best + i);
+        hn::Store(hn::IfThenElse(better, here, load(to + i)), tag, to + i);
+    }
 }
 
 void fill(double *to, double value, int n)
@@ -135,24 +155,10 @@ void fill(double *to, double value, int n)
         hn::Store(hn::Set(tag, value), tag, to + i);
 }
 
-void choose(double *to, const double *condition, const double *a, const double *b, int n)
+void mask(double *to, const double *a, const double *b, int n)
 {
-    for (int i = 0; i < n; i += lanes) {
-        const Vector c = load(condition + i);
-        hn::Store(keep_poison(c, hn::IfThenElse(is_true(c), load(a + i), load(b + i))), tag, to + i);
-    }
-}
-
-template <bool greatest>
-void take_extreme(double *HWY_RESTRICT best, double *HWY_RESTRICT place, const double *a, double index, int n)
-{
-    const Vector at = hn::Set(tag, index);
-    for (int i = 0; i < n; i += lanes) {
-        const Vector x = load(a + i), old = load(best + i);
-        const auto better = greatest ? hn::Gt(x, old) : hn::Lt(x, old);
-        hn::Store(hn::Add(hn::IfThenElse(better, x, old), poison_of(x)), tag, best + i);
-        hn::Store(hn::IfThenElse(better, at, load(place + i)), tag, place + i);
-    }
+    for (int i = 0; i < n; i += lanes)
+        hn::Store(hn::IfThenElseZero(is_true(load(b + i)), load(a + i)), tag, to + i);
 }
 
 template <bool square>
@@ -264,15 +270,14 @@ bool place(double *to, double *live, const double *filter, const double *cell, d
 HWY_AFTER_NAMESPACE();
 
 // clang-format off
-#define PGKM_MODES(NAME) {binary<NAME, broadcast_none>, binary<NAME, broadcast_first>, binary<NAME, broadcast_second>}
-
 PGKM_KERNELS(ReduceKernels, reduce_kernels,
-             {unary<Negate>, unary<Not>, unary<Abs>, unary<Sqrt>, unary<Floor>, unary<Ceil>, unary<Round>,
-              unary<Trunc>, unary<Sign>},
-             {PGKM_MODES(Add), PGKM_MODES(Subtract), PGKM_MODES(Multiply), PGKM_MODES(Divide), PGKM_MODES(Least),
-              PGKM_MODES(Greatest), PGKM_MODES(Equal), PGKM_MODES(NotEqual), PGKM_MODES(Less), PGKM_MODES(LessEqual),
-              PGKM_MODES(And), PGKM_MODES(Or)},
-             {add_product<broadcast_none>, add_product<broadcast_first>, add_product<broadcast_second>},
-             fill, choose, {take_extreme<false>, take_extreme<true>}, {sum_block<false>, sum_block<true>},
-             is_finite, largest, total_of_rows, quantise, binary<Mask, broadcast_none>, place)
+             {operation<Negate>, operation<Not>, operation<Abs>, operation<Sqrt>, nullptr, nullptr, operation<Floor>,
+              operation<Ceil>, operation<Round>, operation<Trunc>, operation<Sign>, nullptr, nullptr, nullptr, nullptr,
+              nullptr, nullptr, nullptr, operation<Add>, operation<Subtract>, operation<Multiply>, operation<Divide>,
+              nullptr, nullptr, nullptr, operation<Least>, operation<Greatest>, operation<Equal>, operation<NotEqual>,
+              operation<Less>, operation<LessEqual>, operation<And>, operation<Or>, operation<Case>},
+             {step<AddValue>, step<MultiplyValue>, step<TakeLeast>, step<TakeGreatest>, take_place<false>,
+              take_place<true>, step<CountTrue>},
+             step<AddProduct>, fill, {sum_block<false>, sum_block<true>},
+             is_finite, largest, total_of_rows, quantise, mask, place)
 // clang-format on

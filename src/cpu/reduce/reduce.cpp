@@ -89,11 +89,15 @@ class Reducer {
         }
     }
 
-    void check_rows(PgkmReduced &out) const
+    // Names in `out` what fails in the first row that has.
+    void check_rows(PgkmReduced &out)
     {
-        if (const std::int64_t row = failed_.load(); row != INT64_MAX)
-            fail_in_row(
-                plan_.program, rows_ + row * d_, d_, row, [&] { context_.poll(); }, out);
+        const std::int64_t row = failed_.load();
+        if (row == INT64_MAX)
+            return;
+        workers_[0]->evaluator.find_fault(rows_ + row * d_, d_, out);
+        out.row = row;
+        throw Error(PGKM_INVALID, "the reduction failed in a row");
     }
 
     Context &context_;
@@ -132,7 +136,7 @@ void reduce_into(const PgkmOpen &open, const PgkmPoints &points, const PgkmReduc
 {
     Context context(open, 1);
     BatchPlan plan(reduction, points.d);
-    plan.fill_tables(context);
+    fill_tables(context, plan);
     const Copies copies(context, reduction, plan.words, shared);
     PgkmReduced fault = {};
     with_element(points, [&](auto element) {
@@ -173,7 +177,7 @@ void reduce(Data &data, const PgkmProblem *problems, std::int64_t n_problems, co
         throw Error(PGKM_INVALID, "a reduction takes unweighted rows only");
     data.context.report("reducing", 0, 0, 0.0);
     BatchPlan plan(*reduction, data.points.d);
-    plan.fill_tables(data.context);
+    fill_tables(data.context, plan);
     for (std::int64_t p = 0; p < n_problems; ++p) {
         reduced[p].fault = PGKM_FAULT_NONE;
         reduced[p].row = -1;
