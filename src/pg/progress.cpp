@@ -276,11 +276,8 @@ void pgkm_run_end(const PgkmRun *run)
     stop_showing(&run->outer);
     if (noted.groups == 0)
         return;
-    last.function = run->function;
-    last.relation = run->relation;
-    last.started = run->started;
+    static_cast<PgkmRun &>(last) = *run;
     last.ended = GetCurrentTimestamp();
-    last.scan = run->scan;
     last.fit = noted;
     memset(&noted, 0, sizeof noted);
 }

@@ -53,13 +53,9 @@ struct PgkmRun {
     PgkmProgressEntry outer; /* shown before: a COPY, or a function whose view calls this one */
 };
 
-/* How a run went. */
-struct PgkmRunReport {
-    const char *function; /* NULL: no run yet */
-    Oid relation;
-    TimestampTz started;
+/* How a run went. Its function is NULL before the first. */
+struct PgkmRunReport : PgkmRun {
     TimestampTz ended;
-    PgkmScanReport scan;
     PgkmFitReport fit;
 };
 
