@@ -155,19 +155,24 @@ static void start_batch(Batch *batch, const AggregateState *state)
     batch->bytes_left = available > fixed ? (available - fixed) / MEMORY_SHARE : 0;
 }
 
-/* Chooses the state that was asked for and all that may join it. Returns how many of the waiting ones it looked at. */
-static int64 choose(Batch *batch, AggregateState *asked, AggregateState *waiting)
+/* Chooses the state that was asked for and all that may join it, and takes them off the list at `place`, with others
+ * that were fitted when they had not been reached there. */
+static void choose(Batch *batch, AggregateState *asked, AggregateState **place)
 {
-    int64 looked = 0;
-
     if (!add(batch, asked))
-        return 0;
-    for (AggregateState *state = waiting; state != NULL && looked <= VAIN_LOOKS + 4 * batch->n; state = state->next) {
-        ++looked;
-        if (state != asked && !state->fitted && may_join(asked, state) && !add(batch, state))
+        return;
+    for (int64 looked = 0; *place != NULL && looked <= VAIN_LOOKS + 4 * batch->n; ++looked) {
+        AggregateState *const state = *place;
+        const bool waits = state != asked && !state->fitted;
+
+        if (waits && !may_join(asked, state)) {
+            place = &state->next;
+            continue;
+        }
+        if (waits && !add(batch, state))
             break;
+        *place = state->next;
     }
-    return looked;
 }
 
 static void fit(Batch *batch, MemoryContext context)
@@ -184,18 +189,6 @@ static void fit(Batch *batch, MemoryContext context)
     }
 }
 
-/* Takes fitted states off the list, among the first `looked`. The one that was asked for may wait further on, and
- * goes later. */
-static void unlink_fitted(AggregateState **place, int64 looked)
-{
-    for (; *place != NULL && looked > 0; --looked) {
-        if ((*place)->fitted)
-            *place = (*place)->next;
-        else
-            place = &(*place)->next;
-    }
-}
-
 bool pgkm_batch_fit(FunctionCallInfo fcinfo, AggregateState *state)
 {
     if (state->fitted)
@@ -209,13 +202,9 @@ bool pgkm_batch_fit(FunctionCallInfo fcinfo, AggregateState *state)
     if (waiting == NULL || is_large(state))
         return false;
     start_batch(&batch, state);
-
-    const int64 looked = choose(&batch, state, waiting->states);
-
-    if (batch.n > 1) {
+    choose(&batch, state, &waiting->states);
+    if (batch.n > 1)
         fit(&batch, context);
-        unlink_fitted(&waiting->states, looked);
-    }
     pfree(batch.groups);
     pfree(batch.states);
     return batch.n > 1;

@@ -10,14 +10,20 @@
 #include "pg/settings.h"
 
 extern "C" {
+#include "access/htup_details.h"
 #include "access/xact.h"
+#include "catalog/dependency.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_inherits.h"
+#include "catalog/pg_proc.h"
+#include "commands/extension.h"
 #include "executor/spi.h"
 #include "lib/stringinfo.h"
 #include "utils/builtins.h"
+#include "utils/catcache.h"
 #include "utils/lsyscache.h"
 #include "utils/rls.h"
+#include "utils/syscache.h"
 }
 
 NodeServer *node_add_table(List **servers, Oid server, int32 node, const char *name, Oid foreign)
@@ -98,47 +104,42 @@ bool node_rows_elsewhere(Oid relation)
     return find_foreign(relation, NoLock, &foreign) && (foreign != NIL || citus_owns_table(relation));
 }
 
-/* A call of postgres_fdw_get_connections() as the extension has it, the caller's; NULL without the extension. Since
- * version 18 it has an argument with a default. Without that argument the call would find somebody else's function of
- * this name in the same schema. */
+/* A call of postgres_fdw_get_connections() as the extension has it; NULL without the extension. Since version 18 it has
+ * an argument with a default. Without that argument the call would find somebody else's function of this name in the
+ * same schema. */
 static const char *connections_call(void)
 {
-    if (SPI_execute("SELECT n.nspname::pg_catalog.text, p.pronargs FROM pg_catalog.pg_extension e"
-                    " JOIN pg_catalog.pg_depend m ON m.refclassid OPERATOR(pg_catalog.=) e.tableoid"
-                    " AND m.refobjid OPERATOR(pg_catalog.=) e.oid AND m.deptype OPERATOR(pg_catalog.=) 'e'"
-                    " JOIN pg_catalog.pg_proc p ON p.tableoid OPERATOR(pg_catalog.=) m.classid"
-                    " AND p.oid OPERATOR(pg_catalog.=) m.objid"
-                    " JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) p.pronamespace"
-                    " WHERE e.extname OPERATOR(pg_catalog.=) 'postgres_fdw'"
-                    " AND p.proname OPERATOR(pg_catalog.=) 'postgres_fdw_get_connections'",
-                    true, 1) != SPI_OK_SELECT ||
-        SPI_processed != 1)
-        return NULL;
+    const Oid extension = get_extension_oid("postgres_fdw", true);
+    CatCList *const functions = SearchSysCacheList1(PROCNAMEARGSNSP, CStringGetDatum("postgres_fdw_get_connections"));
+    const char *call = NULL;
 
-    const HeapTuple row = SPI_tuptable->vals[0];
-    const char *const schema = SPI_getvalue(row, SPI_tuptable->tupdesc, 1);
-    const char *const arguments = SPI_getvalue(row, SPI_tuptable->tupdesc, 2);
+    for (int i = 0; i < functions->n_members; ++i) {
+        const Form_pg_proc function = (Form_pg_proc)GETSTRUCT(&functions->members[i]->tuple);
 
-    return psprintf("SELECT 1 FROM %s.postgres_fdw_get_connections(%s)", quote_identifier(schema),
-                    strcmp(arguments, "0") == 0 ? "" : "false");
+        if (OidIsValid(extension) && getExtensionOfObject(ProcedureRelationId, function->oid) == extension)
+            call = psprintf("SELECT 1 FROM %s.postgres_fdw_get_connections(%s)",
+                            quote_identifier(get_namespace_name(function->pronamespace)),
+                            function->pronargs == 0 ? "" : "false");
+    }
+    ReleaseCatCacheList(functions);
+    return call;
 }
 
 /* Rows that this transaction has changed over there are seen by the connection of postgres_fdw alone. It has one to
  * change them, and then commands have been counted. */
 bool node_may_have_changed(Oid relation)
 {
-    bool connected = false;
-
     if (citus_owns_table(relation))
         return shard_transaction();
-    if (GetCurrentCommandId(false) == FirstCommandId)
+
+    const char *const call = GetCurrentCommandId(false) == FirstCommandId ? NULL : connections_call();
+
+    if (call == NULL)
         return false;
     SPI_connect();
 
-    const char *const call = connections_call();
+    const bool connected = SPI_execute(call, true, 1) == SPI_OK_SELECT && SPI_processed > 0;
 
-    if (call != NULL)
-        connected = SPI_execute(call, true, 1) == SPI_OK_SELECT && SPI_processed > 0;
     SPI_finish();
     return connected;
 }
