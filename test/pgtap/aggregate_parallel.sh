@@ -36,6 +36,8 @@ uneven="SELECT kmeans(f[1:7]::float8[], 2, kmeans_options(init_centroids => '{{0
 again="SELECT count(DISTINCT m), count(*) FROM generate_series(1, 3) AS i LEFT JOIN (SELECT kmeans(f, 4, $given) AS m FROM part_rows) AS s ON i <> (m).k"
 again_sorted="SELECT count(DISTINCT m), count(*) FROM generate_series(1, 3) AS i LEFT JOIN (SELECT g, kmeans(f, 4, $given) AS m FROM part_rows GROUP BY g) AS s ON i <> g + 10"
 
+again_limited="SELECT count(DISTINCT m), count(*) FROM generate_series(1, 3) AS i LEFT JOIN (SELECT g, kmeans(f, 4, $given) AS m FROM part_rows GROUP BY g ORDER BY g LIMIT 2) AS s ON i <> g + 10"
+
 serial="SET max_parallel_workers_per_gather = 0"
 parallel="SET max_parallel_workers_per_gather = 3; SET parallel_setup_cost = 0; SET cpu_operator_cost = 0.00001; SET parallel_tuple_cost = 0.01"
 serial_answer() { query -c "$serial" -c "$1" | md5sum; }
@@ -64,6 +66,7 @@ compare 'partitions of wide rows' "SELECT g, kmeans(f || f || f, 2, $wide_given)
 compare 'groups that spill' "$grouped" 'Aggregate' "SET work_mem = '64kB'"
 compare 'read again' "$again" 'Nested Loop.*Finalize Aggregate.*Gather' 'SET enable_material = off; SET enable_hashjoin = off'
 compare 'read again from a sort' "$again_sorted" 'Nested Loop' 'SET enable_material = off; SET enable_hashjoin = off; SET enable_gathermerge = off'
+compare 'read again from a sort below a limit' "$again_limited" 'Nested Loop.*Limit.*Finalize.*Sort.*Gather .*Partial' 'SET enable_material = off; SET enable_hashjoin = off; SET enable_gathermerge = off'
 [ -z "$(orphans)" ]
 result $? 'nothing is left in shared memory'
 

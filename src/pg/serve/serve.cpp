@@ -116,11 +116,10 @@ static ArrayType *slice_of(Datum *values, int first, int count)
 
 static Datum *elements(ArrayType *array, Oid type, int *count)
 {
-    const int16 length = type == TEXTOID ? -1 : (int16)sizeof(Oid);
     Datum *values;
     bool *nulls;
 
-    deconstruct_array(array, type, length, type != TEXTOID, TYPALIGN_INT, &values, &nulls, count);
+    *count = pgkm_array_elements(PointerGetDatum(array), type, &values, &nulls);
     for (int i = 0; i < *count; ++i)
         if (nulls[i])
             ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("names must not be null")));
