@@ -143,9 +143,6 @@ typedef struct PgkmCopies {
     int64_t count;
 } PgkmCopies;
 
-/* Float64 sums have a copy for each of so many segments of the rows at most. */
-#define PGKM_MOST_SEGMENTS 64
-
 /* Why a reduction failed. Of several faults that of the first row, there the first in the order of evaluation. */
 typedef enum PgkmFault {
     PGKM_FAULT_NONE,      /* it did not, or for another reason */

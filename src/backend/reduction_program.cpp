@@ -41,12 +41,61 @@ std::int32_t number_of(const Enumerator &from)
     return number;
 }
 
+// Plain operations of an expression itself.
+double cost_of(const PgkmReduction &program, const PgkmExpression &expression)
+{
+    constexpr double function = 15.0, quotient = 4.0;
+    const PgkmOperation operation = expression.operation;
+    if (operation == PGKM_CONSTANT)
+        return 0.0;
+    if (operation == PGKM_DIVIDE || operation == PGKM_SQRT)
+        return quotient;
+    const bool slow = operation == PGKM_EXP || operation == PGKM_LN || operation == PGKM_MODULO ||
+                      operation == PGKM_POWER || operation == PGKM_ATAN2 ||
+                      (operation >= PGKM_SIN && operation <= PGKM_TANH);
+    return slow && !is_square(program, expression) ? function : 1.0;
+}
+
+double turns_of(const PgkmReduction &program, const PgkmExpression &expression)
+{
+    return goes_over_loop(expression.operation) ? static_cast<double>(program.loops[expression.loop]) : 1.0;
+}
+
+void sort_apart(std::vector<std::int32_t> &loops)
+{
+    std::sort(loops.begin(), loops.end());
+    loops.erase(std::unique(loops.begin(), loops.end()), loops.end());
+}
+
+// Those of the next expression.
+void add_facts(const PgkmReduction &program, std::vector<ExpressionFacts> &all)
+{
+    const PgkmExpression &expression = program.expressions[all.size()];
+    ExpressionFacts own = {expression.operation == PGKM_COLUMN, {}, {}, 0, cost_of(program, expression)};
+    if (expression.operation == PGKM_INDEX)
+        own.loops.push_back(expression.loop);
+    for (int i = 0; i < arguments_of(expression.operation); ++i)
+        if (expression.a[i] >= 0) {
+            const ExpressionFacts &argument = all[at(expression.a[i])];
+            own.of_row = own.of_row || argument.of_row;
+            own.cost += argument.cost;
+            own.depth = std::max(own.depth, argument.depth + 1);
+            own.loops.insert(own.loops.end(), argument.loops.begin(), argument.loops.end());
+            own.held.insert(own.held.end(), argument.held.begin(), argument.held.end());
+        }
+    own.cost *= turns_of(program, expression);
+    if (goes_over_loop(expression.operation)) {
+        std::erase(own.loops, expression.loop);
+        own.held.push_back(expression.loop);
+    }
+    sort_apart(own.loops);
+    sort_apart(own.held);
+    all.push_back(std::move(own));
+}
+
 class Check {
   public:
-    Check(const PgkmReduction &program, std::int32_t d)
-        : program_(program), d_(d), bound_(at(program.n_expressions)), depth_(at(program.n_expressions))
-    {
-    }
+    Check(const PgkmReduction &program, std::int32_t d) : program_(program), d_(d) {}
 
     void run()
     {
@@ -54,9 +103,12 @@ class Check {
             require(program_.loops[loop] >= 0 && program_.loops[loop] <= INT32_MAX, "the count of a loop");
         for (std::int64_t i = 0; i < program_.n_parameters; ++i)
             require(std::isfinite(program_.parameters[i]), "a parameter is no number");
-        for (std::int32_t e = 0; e < program_.n_expressions; ++e)
+        for (std::int32_t e = 0; e < program_.n_expressions; ++e) {
             expression(e);
-        facts_ = facts_of(program_);
+            add_facts(program_, facts_);
+            if (facts_.back().depth > most_depth)
+                throw Error(PGKM_LIMIT, "the expressions of the reduction are nested too deeply");
+        }
         for (std::int32_t o = 0; o < program_.n_objects; ++o)
             object(program_.objects[o]);
     }
@@ -76,25 +128,13 @@ class Check {
         const bool subscripts = own.operation == PGKM_COLUMN || own.operation == PGKM_PARAMETER;
         for (int i = 0; i < arguments_of(own.operation); ++i)
             if (!subscripts || own.a[i] >= 0)
-                argument(e, own.a[i]);
+                reference(own.a[i], e);
         if (own.operation == PGKM_CONSTANT)
             require(std::isfinite(own.number), "a constant is no number");
         else if (subscripts)
             extents(own);
         else if (own.operation == PGKM_INDEX || goes_over_loop(own.operation))
             loop_of(e);
-    }
-
-    void argument(std::int32_t e, std::int32_t a)
-    {
-        reference(a, e);
-        depth_[at(e)] = std::max(depth_[at(e)], depth_[at(a)] + 1);
-        if (depth_[at(e)] > most_depth)
-            throw Error(PGKM_LIMIT, "the expressions of the reduction are nested too deeply");
-        std::vector<std::int32_t> all;
-        std::set_union(bound_[at(e)].begin(), bound_[at(e)].end(), bound_[at(a)].begin(), bound_[at(a)].end(),
-                       std::back_inserter(all));
-        bound_[at(e)] = std::move(all);
     }
 
     void extents(const PgkmExpression &own) const
@@ -117,15 +157,12 @@ class Check {
         require(program_.loops[own.loop] > 0 || own.operation == PGKM_SUM || own.operation == PGKM_PROD ||
                     own.operation == PGKM_COUNT,
                 "a least or greatest value of a loop without indexes");
-        hold(e, own.loop);
+        require(!holds(own.a[0], own.loop), "a loop in its own body");
     }
 
-    void hold(std::int32_t e, std::int32_t loop)
+    bool holds(std::int32_t e, std::int32_t loop) const
     {
-        std::vector<std::int32_t> &bound = bound_[at(e)];
-        const auto place = std::lower_bound(bound.begin(), bound.end(), loop);
-        require(place == bound.end() || *place != loop, "a loop in its own body");
-        bound.insert(place, loop);
+        return std::binary_search(facts_[at(e)].held.begin(), facts_[at(e)].held.end(), loop);
     }
 
     // An expression of an object, which may depend on one loop at most and hold it no more.
@@ -135,7 +172,7 @@ class Check {
         require(std::all_of(facts_[at(e)].loops.begin(), facts_[at(e)].loops.end(),
                             [&](std::int32_t l) { return l == loop; }),
                 "an index outside its loop");
-        require(!std::binary_search(bound_[at(e)].begin(), bound_[at(e)].end(), loop), "a loop in its own body");
+        require(!holds(e, loop), "a loop in its own body");
     }
 
     void object(const PgkmObject &object)
@@ -167,35 +204,13 @@ class Check {
 
     const PgkmReduction &program_;
     const std::int32_t d_;
-    std::vector<std::vector<std::int32_t>> bound_; // loops that an expression holds, ascending
-    std::vector<std::int32_t> depth_;
     std::vector<ExpressionFacts> facts_;
     std::int64_t values_ = 0;
 };
 
-// Plain operations of an expression itself.
-double cost_of(const PgkmReduction &program, const PgkmExpression &expression)
-{
-    constexpr double function = 15.0, quotient = 4.0;
-    const PgkmOperation operation = expression.operation;
-    if (operation == PGKM_CONSTANT)
-        return 0.0;
-    if (operation == PGKM_DIVIDE || operation == PGKM_SQRT)
-        return quotient;
-    const bool slow = operation == PGKM_EXP || operation == PGKM_LN || operation == PGKM_MODULO ||
-                      operation == PGKM_POWER || operation == PGKM_ATAN2 ||
-                      (operation >= PGKM_SIN && operation <= PGKM_TANH);
-    return slow && !is_square(program, expression) ? function : 1.0;
-}
-
 double truth(bool value)
 {
     return value ? 1.0 : 0.0;
-}
-
-double turns_of(const PgkmReduction &program, const PgkmExpression &expression)
-{
-    return goes_over_loop(expression.operation) ? static_cast<double>(program.loops[expression.loop]) : 1.0;
 }
 
 } // namespace
@@ -277,27 +292,9 @@ std::int64_t width_of(const PgkmReduction &program, const PgkmObject &object)
 
 std::vector<ExpressionFacts> facts_of(const PgkmReduction &program)
 {
-    std::vector<ExpressionFacts> all(at(program.n_expressions));
-    for (std::int32_t e = 0; e < program.n_expressions; ++e) {
-        const PgkmExpression &expression = program.expressions[e];
-        ExpressionFacts &own = all[at(e)];
-        own.of_row = expression.operation == PGKM_COLUMN;
-        own.cost = cost_of(program, expression);
-        if (expression.operation == PGKM_INDEX)
-            own.loops.push_back(expression.loop);
-        for (int i = 0; i < arguments_of(expression.operation); ++i)
-            if (expression.a[i] >= 0) {
-                const ExpressionFacts &argument = all[at(expression.a[i])];
-                own.of_row = own.of_row || argument.of_row;
-                own.cost += argument.cost;
-                own.loops.insert(own.loops.end(), argument.loops.begin(), argument.loops.end());
-            }
-        own.cost *= turns_of(program, expression);
-        std::sort(own.loops.begin(), own.loops.end());
-        own.loops.erase(std::unique(own.loops.begin(), own.loops.end()), own.loops.end());
-        if (goes_over_loop(expression.operation))
-            std::erase(own.loops, expression.loop);
-    }
+    std::vector<ExpressionFacts> all;
+    for (std::int32_t e = 0; e < program.n_expressions; ++e)
+        add_facts(program, all);
     return all;
 }
 

@@ -47,6 +47,8 @@ std::int64_t cells_in(const PgkmReduction &program);
 struct ExpressionFacts {
     bool of_row = false;             // its value depends on the row
     std::vector<std::int32_t> loops; // on whose index it depends, ascending
+    std::vector<std::int32_t> held;  // loops within it, ascending
+    std::int32_t depth = 0;          // of what it needs
     double cost = 0.0;               // plain operations to evaluate it and all that it needs
 };
 std::vector<ExpressionFacts> facts_of(const PgkmReduction &program);

@@ -352,15 +352,10 @@ PgkmStatus pgkm_reduction_check(PgkmRequest *request, PgkmError *error);
 
 /* --- A reduction by several processes: they reduce rows into copies of R, and a job over these follows --- */
 
-/* How many copies so many processes want: one each, or of an ordered reduction at most so many. 0: a job over all rows
- * is likely to be quicker, or needs the rows. points.n is an estimate. */
+/* How many copies so many processes want: one each. 0: a job over all rows is likely to be quicker, or the result depends
+ * on their order. points.n is an estimate. */
 int64_t pgkm_copies_wanted(const PgkmRequest *request, int32_t processes);
 uint64_t pgkm_copies_bytes(const PgkmReduction *reduction, int64_t count);
-/* 1 where the result depends on the order of the rows. Then each copy takes a segment of them: copy i the rows from
- * first_rows[i] to first_rows[i + 1] - 1. Returns the number of segments, up to PGKM_MOST_SEGMENTS. Never throws: it is
- * 0 without memory. */
-int pgkm_copies_ordered(const PgkmReduction *reduction);
-int64_t pgkm_copies_segments(const PgkmRequest *request, int64_t *first_rows);
 /* Reduces the points (maybe none) into one copy, in the caller's thread. With exact sums all processes first do so with
  * `measure`. PGKM_INVALID where a row fails. */
 PgkmStatus pgkm_copies_reduce(const PgkmRequest *request, int64_t copy, int measure, PgkmInterrupted interrupted,

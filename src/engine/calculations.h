@@ -75,12 +75,12 @@ PgkmStatus pgkm_mixture_factors(PgkmCovariance type, int32_t k, int32_t d, const
  * the row is too far from all components for float64, and posterior means nothing. */
 double pgkm_mixture_row(const PgkmMixture *mixture, int32_t d, const double *row, double *posterior, int32_t *label);
 
-/* The CUDA C++ that a reduction of rows of d values becomes, however many there are, in a layout (a name of
+/* The CUDA C++ that a reduction of rows of d values becomes in a layout (a name of
  * pg_kmeans.reduction_layout; NULL: the one that is chosen) for devices of a compute capability (90: 9.0).
  * pgkm_text_free() takes it back. NULL with *error: PGKM_INVALID for a program that is not valid, PGKM_UNSUPPORTED for
  * a layout that there is not. */
-char *pgkm_reduction_source(const PgkmReduction *reduction, PgkmElement element, int32_t d, int64_t rows,
-                            const char *layout, int32_t capability, PgkmError *error);
+char *pgkm_reduction_source(const PgkmReduction *reduction, PgkmElement element, int32_t d, const char *layout,
+                            int32_t capability, PgkmError *error);
 void pgkm_text_free(char *text);
 
 #ifdef __cplusplus

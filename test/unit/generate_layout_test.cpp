@@ -192,7 +192,7 @@ TEST(GenerateLayout, TheSourceSaysWhatLiesWhere)
     const Program program = k_means(100, 8);
     const PgkmReduction view = program.view();
     PgkmError error = {};
-    char *const text = pgkm_reduction_source(&view, PGKM_FLOAT32, 8, 4000000, "block", 90, &error);
+    char *const text = pgkm_reduction_source(&view, PGKM_FLOAT32, 8, "block", 90, &error);
     ASSERT_NE(text, nullptr) << error.text;
     const std::string source = text;
     pgkm_text_free(text);
@@ -200,9 +200,9 @@ TEST(GenerateLayout, TheSourceSaysWhatLiesWhere)
                                    "p0, parameters 0 to 799; in shared memory", "update0_0, sum, 100 cells x 8", "fma(",
                                    "extern \"C\" __global__ void init(", "reduc(", "combine("})
         EXPECT_NE(source.find(part), std::string::npos) << part << "\n" << source;
-    EXPECT_EQ(pgkm_reduction_source(&view, PGKM_FLOAT32, 8, 4000000, "no such layout", 90, &error), nullptr);
+    EXPECT_EQ(pgkm_reduction_source(&view, PGKM_FLOAT32, 8, "no such layout", 90, &error), nullptr);
     EXPECT_EQ(error.status, PGKM_UNSUPPORTED);
-    EXPECT_EQ(pgkm_reduction_source(&view, PGKM_FLOAT32, 7, 4000000, nullptr, 90, &error), nullptr);
+    EXPECT_EQ(pgkm_reduction_source(&view, PGKM_FLOAT32, 7, nullptr, 90, &error), nullptr);
     EXPECT_EQ(error.status, PGKM_INVALID);
 }
 
@@ -223,7 +223,7 @@ TEST(GenerateLayout, ATextWithoutEndIsRefused)
     program.object(1, -1);
     const PgkmReduction view = program.view();
     PgkmError error = {};
-    EXPECT_EQ(pgkm_reduction_source(&view, PGKM_FLOAT64, 3, 1000, nullptr, 90, &error), nullptr);
+    EXPECT_EQ(pgkm_reduction_source(&view, PGKM_FLOAT64, 3, nullptr, 90, &error), nullptr);
     EXPECT_EQ(error.status, PGKM_UNSUPPORTED);
 }
 

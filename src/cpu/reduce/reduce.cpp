@@ -9,6 +9,7 @@
 #include "cpu/operations.hpp"
 #include "cpu/reduce/evaluator.hpp"
 #include "numeric/contract.hpp"
+#include "numeric/reduction.hpp"
 
 namespace pgkm::cpu {
 namespace {
@@ -112,18 +113,11 @@ class Reducer {
 
 } // namespace
 
-static_assert(most_reduction_tasks <= PGKM_MOST_SEGMENTS);
-
 bool is_ordered(const PgkmReduction &reduction)
 {
     const auto *const items = reduction.items;
     return reduction.exact == 0 && std::any_of(items, items + reduction.n_items,
                                                [](const PgkmItem &item) { return item.combine == PGKM_COMBINE_SUM; });
-}
-
-ReductionPlan segments_of(const PgkmReduction &reduction, std::int32_t d, std::int64_t n)
-{
-    return cut(BatchPlan(reduction, d), n, 1);
 }
 
 std::int64_t copies_bytes(const PgkmReduction &reduction, std::int64_t count)

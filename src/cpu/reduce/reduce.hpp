@@ -6,16 +6,14 @@
 
 #include "backend/backend.h"
 #include "numeric/platform.hpp"
-#include "numeric/reduction.hpp"
 
 namespace pgkm::cpu {
 
 // Bytes that a reduction of n rows of d values takes on so many threads, its results aside.
 double reduce_bytes(const PgkmReduction &program, std::int32_t d, std::int64_t n, int threads);
 
-// Whether its result depends on the order of the rows: it has float64 sums. Then each copy takes one segment of them.
+// Whether its result depends on the order of the rows: it has float64 sums.
 bool is_ordered(const PgkmReduction &program);
-ReductionPlan segments_of(const PgkmReduction &program, std::int32_t d, std::int64_t n);
 
 // Bytes of shared copies.
 std::int64_t copies_bytes(const PgkmReduction &program, std::int64_t count);

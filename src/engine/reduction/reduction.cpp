@@ -131,12 +131,11 @@ std::int64_t copies_wanted(const PgkmRequest &request, std::int32_t processes)
     const PgkmReduction &program = request.reduction;
     const double row_bytes = request.points.d * (request.points.element == PGKM_FLOAT32 ? 4.0 : 8.0);
     const bool slow = program_work(program).row > operations_per_byte * row_bytes;
-    if (request.settings.backend == PGKM_BACKEND_CUDA || (slow && processes < pgkm_cpu_threads(&request.settings)))
+    if (cpu::is_ordered(program) || request.settings.backend == PGKM_BACKEND_CUDA ||
+        (slow && processes < pgkm_cpu_threads(&request.settings)))
         return 0;
-    const std::int64_t copies =
-        cpu::is_ordered(program) ? cpu::segments_of(program, request.points.d, PGKM_MAX_ROWS).segments : processes;
-    const auto bytes = static_cast<double>(cpu::copies_bytes(program, copies));
-    return bytes < row_bytes * static_cast<double>(request.points.n) ? copies : 0;
+    const auto bytes = static_cast<double>(cpu::copies_bytes(program, processes));
+    return bytes < row_bytes * static_cast<double>(request.points.n) ? processes : 0;
 }
 
 } // namespace
@@ -154,30 +153,12 @@ PgkmStatus pgkm_reduction_check(PgkmRequest *request, PgkmError *error)
     });
 }
 
-int pgkm_copies_ordered(const PgkmReduction *reduction)
-{
-    return pgkm::cpu::is_ordered(*reduction) ? 1 : 0;
-}
-
 int64_t pgkm_copies_wanted(const PgkmRequest *request, int32_t processes)
 {
     std::int64_t wanted = 0;
     PgkmError error;
     pgkm::guarded(&error, [&] { wanted = pgkm::copies_wanted(*request, processes); });
     return wanted;
-}
-
-int64_t pgkm_copies_segments(const PgkmRequest *request, int64_t *first_rows)
-{
-    std::int64_t segments = 0;
-    PgkmError error;
-    pgkm::guarded(&error, [&] {
-        const auto plan = pgkm::cpu::segments_of(request->reduction, request->points.d, request->points.n);
-        for (std::int64_t i = 0; i <= plan.segments; ++i)
-            first_rows[i] = plan.first_row(i);
-        segments = plan.segments;
-    });
-    return segments;
 }
 
 uint64_t pgkm_copies_bytes(const PgkmReduction *reduction, int64_t count)

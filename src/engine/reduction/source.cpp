@@ -8,7 +8,7 @@
 #include "engine/api.h"
 #include "numeric/error.hpp"
 
-char *pgkm_reduction_source(const PgkmReduction *reduction, PgkmElement element, int32_t d, int64_t, const char *layout,
+char *pgkm_reduction_source(const PgkmReduction *reduction, PgkmElement element, int32_t d, const char *layout,
                             int32_t capability, PgkmError *error)
 {
     using namespace pgkm;

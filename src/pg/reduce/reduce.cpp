@@ -188,8 +188,7 @@ Datum pgkm_source_of_reduction(PG_FUNCTION_ARGS)
         const PgkmReduction reduction = reduce_call_program(&call);
         const PgkmRows *const rows = call.rows->used;
         PgkmError error;
-        char *const found =
-            pgkm_reduction_source(&reduction, rows->element, rows->d, rows->n, layout, capability, &error);
+        char *const found = pgkm_reduction_source(&reduction, rows->element, rows->d, layout, capability, &error);
 
         if (found == NULL)
             pgkm_raise(&error);

@@ -41,7 +41,7 @@ static bool reduces(TableReduction *reduction, const ScanPlan *plan, ScanReader 
     request.points = pgkm_rows_points(reader->rows->used);
     request.points.n = plan->expected_rows;
     request.reduction = *reduction->program;
-    reduction->n_copies = pgkm_copies_ordered(reduction->program) != 0 ? 0 : pgkm_copies_wanted(&request, n_processes);
+    reduction->n_copies = pgkm_copies_wanted(&request, n_processes);
     return reduction->n_copies > 0;
 }
 
