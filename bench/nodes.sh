@@ -71,7 +71,7 @@ fit_once() {
     on_node 0 <<SQL
 SET pg_kmeans.cpu_threads = $nodes;
 SET pg_kmeans.backend = cpu;
-SELECT md5((to_jsonb(kmeans_fit('$1', '{$columns}', $k, init => '$2', tol => 0, max_iter => $3)) - 'origin')::text) AS model \gset
+SELECT md5((to_jsonb(kmeans_fit('$1', '{$columns}', $k, options => kmeans_options(init => '$2', tol => 0, max_iter => $3))) - 'origin')::text) AS model \gset
 SELECT seeding_ms, iterations_ms, bytes_moved, :'model' FROM kmeans_last_run();
 SQL
 }

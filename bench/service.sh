@@ -39,8 +39,8 @@ CREATE TABLE service_small AS SELECT * FROM service_large LIMIT 1000;
 VACUUM (ANALYZE) service_large, service_middle, service_small;
 SQL
 small="SELECT md5((to_jsonb(kmeans_fit('service_small', '{a,b,c,d,e,f,g,h}', 5)) - 'origin')::text)"
-middle="SELECT md5((to_jsonb(kmeans_fit('service_middle', '{a,b,c,d,e,f,g,h}', 20, max_iter => 20)) - 'origin')::text)"
-large="SELECT md5((to_jsonb(kmeans_fit('service_large', '{a,b,c,d,e,f,g,h}', 100, init => 'first', tol => 0, max_iter => 20)) - 'origin')::text)"
+middle="SELECT md5((to_jsonb(kmeans_fit('service_middle', '{a,b,c,d,e,f,g,h}', 20, options => kmeans_options(max_iter => 20))) - 'origin')::text)"
+large="SELECT md5((to_jsonb(kmeans_fit('service_large', '{a,b,c,d,e,f,g,h}', 100, options => kmeans_options(init => 'first', tol => 0, max_iter => 20))) - 'origin')::text)"
 right_small=$(query -c "SET pg_kmeans.backend = cpu" -c "$small")
 right_middle=$(query -c "SET pg_kmeans.backend = cpu" -c "$middle")
 echo "measure,service,value,unit,right,memory_held"

@@ -6,7 +6,7 @@ CREATE TABLE em_diag_rows AS
 SELECT ARRAY[i % 3 * 4 + sin(i * 1.7), i % 3 * -3 + cos(i * 2.9) * 2]::double precision[] AS f
 FROM generate_series(1, 3000) AS i;
 
-SELECT reduction_define(
+SELECT kmeans_reduction(
     value => '{mx + ln(s), p, vector(j, k, p[j] * f), vector(j, k, p[j] * f * f)}',
     let   => '{"l":  "vector(j, k, ln(w[j]) - 0.5 * sum(i, d, ln(2 * pi() * v[j][i]) + power(f[i] - m[j][i], 2) / v[j][i]))",
                "mx": "max(l)",
@@ -15,7 +15,7 @@ SELECT reduction_define(
 
 -- As gmm does: ends when the mean log-likelihood of a row grows by less than tol.
 CREATE TABLE em_diag_found AS
-SELECT * FROM reduction_iterate('em_diag_rows', :'em_diag',
+SELECT * FROM kmeans_reduce_iterate('em_diag_rows', :'em_diag',
     start  => '{"k": 3, "d": 2, "n": 3000, "reg": 1e-6, "ll": -1e9,
                 "w": [0.33333333333333331, 0.33333333333333331, 0.33333333333333331],
                 "m": [[0, 0], [4, -3], [8, -6]], "v": [[1, 1], [1, 1], [1, 1]]}',

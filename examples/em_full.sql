@@ -6,7 +6,7 @@ CREATE TABLE em_full_rows AS
 SELECT ARRAY[i % 3 * 4 + sin(i * 1.7) + cos(i * 2.9), i % 3 * -3 + cos(i * 2.9) * 2]::double precision[] AS f
 FROM generate_series(1, 3000) AS i;
 
-SELECT reduction_define(
+SELECT kmeans_reduction(
     value => '{mx + ln(s), p, vector(j, k, p[j] * f), vector(j, k, vector(a, 2, vector(b, a + 1, p[j] * f[a] * f[b])))}',
     let   => '{"x":  "vector(j, k, f[0] - m[j][0])",
                "y":  "vector(j, k, f[1] - m[j][1])",
@@ -16,7 +16,7 @@ SELECT reduction_define(
                "p":  "exp(l - mx) / s"}') AS em_full \gset
 
 CREATE TABLE em_full_found AS
-SELECT * FROM reduction_iterate('em_full_rows', :'em_full',
+SELECT * FROM kmeans_reduce_iterate('em_full_rows', :'em_full',
     start  => '{"k": 3, "n": 3000, "reg": 1e-6, "ll": -1e9, "w": [0.3, 0.3, 0.4],
                 "m": [[0, 0], [4, -3], [8, -6]], "v": [[1, 0, 1], [1, 0, 1], [1, 0, 1]],
                 "q": [[1, 0, 1], [1, 0, 1], [1, 0, 1]], "h": [-3.0418498707352812, -3.0418498707352812, -2.7541677982835004]}',

@@ -7,11 +7,11 @@ FROM generate_series(1, 3000) AS i;
 
 -- The reduction is a value, which a table keeps.
 CREATE TABLE kmeans_reductions AS
-SELECT 'step' AS name, reduction_define(
+SELECT 'step' AS name, kmeans_reduction(
     index => 'argmin(j, k, sum(power(f - c[j], 2)))', cells => 'k', value => '{1, f}', exact => true) AS reduction;
 
 CREATE TABLE kmeans_found AS
-SELECT i.* FROM kmeans_reductions, reduction_iterate('kmeans_rows', reduction,
+SELECT i.* FROM kmeans_reductions, kmeans_reduce_iterate('kmeans_rows', reduction,
     start  => '{"k": 4, "c": [[0, 0, 0], [5, 0, 4], [2, 2, 2], [100, 100, 100]]}',
     update => '{"c": "vector(j, k, vector(i, 3, CASE WHEN counts[j] > 0 THEN r[j][1 + i] / r[j][0] ELSE c[j][i] END))"}',
     until  => 'sum(j, k, sum(power(c[j] - old.c[j], 2))) = 0') AS i;
@@ -21,7 +21,7 @@ SELECT n_iter > 3 AS "took some iterations", converged, params->'c'->3 AS "no ro
 -- The label of each row, by a reduction whose cells are the rows.
 CREATE TABLE kmeans_labelled AS
 SELECT r.cell + 1 AS id, r.value[1]::integer AS label
-FROM kmeans_found, reduce('kmeans_rows', params => params || '{"n": 3000}',
+FROM kmeans_found, kmeans_reduce('kmeans_rows', params => params || '{"n": 3000}',
     index => 'id - 1', cells => 'n', value => 'argmin(j, k, sum(power(f - c[j], 2)))', op => 'max') AS r;
 
 -- kmeans from the same centroids, without the one that no row comes to, gives the same labels.

@@ -5,12 +5,12 @@ FROM generate_series(1, 2000) AS i;
 
 CREATE TABLE pca_mean AS
 SELECT jsonb_build_object('mean', (SELECT jsonb_agg(v / 2000 ORDER BY i) FROM unnest(value) WITH ORDINALITY AS u (v, i))) AS params
-FROM reduce('pca_rows', value => 'f');
+FROM kmeans_reduce('pca_rows', value => 'f');
 
 -- The lower triangle of the covariance, by rows.
 CREATE TABLE pca_covariance AS
 SELECT r.value AS triangle FROM pca_mean,
-    reduce('pca_rows', params => params, value => 'vector(a, cardinality(f), vector(b, a + 1, (f[a] - mean[a]) * (f[b] - mean[b]) / 1999))') AS r;
+    kmeans_reduce('pca_rows', params => params, value => 'vector(a, cardinality(f), vector(b, a + 1, (f[a] - mean[a]) * (f[b] - mean[b]) / 1999))') AS r;
 
 -- It is what the components of pca make up.
 WITH fit AS (SELECT pca(f) AS model FROM pca_rows),
@@ -22,10 +22,10 @@ SELECT count(*) AS elements, bool_and(abs(triangle[place] - covariance) < 1e-9) 
 FROM triangle, pca_covariance;
 
 -- The power method: v becomes the normalized sum of (f - mean) ((f - mean) v).
-SELECT reduction_define(value => '(f - mean) * sum((f - mean) * v)') AS power_step \gset
+SELECT kmeans_reduction(value => '(f - mean) * sum((f - mean) * v)') AS power_step \gset
 
 WITH found AS (
-    SELECT i.* FROM pca_mean, reduction_iterate('pca_rows', :'power_step',
+    SELECT i.* FROM pca_mean, kmeans_reduce_iterate('pca_rows', :'power_step',
         start  => params || '{"v": [1, 0, 0, 0], "lambda": 0}',
         update => '{"v": "vector(i, 4, r[0][i] / sqrt(sum(r[0] * r[0])))", "lambda": "sqrt(sum(r[0] * r[0])) / 1999"}',
         until  => 'abs(lambda - old.lambda) <= 1e-14 * lambda', max_iter => 500) AS i),

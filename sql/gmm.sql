@@ -73,11 +73,11 @@ SELECT DISTINCT g, gmm_label(f8, 1) OVER (PARTITION BY g) AS label FROM gmm_poin
 SELECT count(DISTINCT (g, label)) AS pairs FROM (SELECT g, gmm_label(f8, 2, gmm_options(means_init => '{{0,0},{10,10}}')) OVER () AS label FROM gmm_points WHERE f8 IS NOT NULL) AS t;
 
 -- Whole tables.
-SELECT gmm_fit('gmm_points', '{f8}', 2, means_init => '{{0,0},{10,10}}', tol => 1e-9)::text = m::text AS same FROM gmm_models WHERE kind = 'full';
-SELECT (gmm_fit('gmm_points', '{f4}', 2, covariance_type => 'diag')).covariance_type;
+SELECT gmm_fit('gmm_points', '{f8}', 2, options => gmm_options(means_init => '{{0,0},{10,10}}', tol => 1e-9))::text = m::text AS same FROM gmm_models WHERE kind = 'full';
+SELECT (gmm_fit('gmm_points', '{f4}', 2, options => gmm_options(covariance_type => 'diag'))).covariance_type;
 CREATE TABLE gmm_none (f real[]);
 SELECT gmm_fit('gmm_none', '{f}', 2) IS NULL AS none;
-SELECT component_id, round(weight::numeric, 5) AS weight, gmm_round(mean) AS mean FROM gmm_components(gmm_cluster('gmm_points', '{f8}', 2, means_init => '{{0,0},{10,10}}', label_column => 'part'));
+SELECT component_id, round(weight::numeric, 5) AS weight, gmm_round(mean) AS mean FROM gmm_components(gmm_cluster('gmm_points', '{f8}', 2, options => gmm_options(means_init => '{{0,0},{10,10}}'), label_column => 'part'));
 SELECT g, part, count(*) FROM gmm_points GROUP BY g, part ORDER BY g, part;
 SELECT gmm_cluster('gmm_none', '{f}', 2) IS NULL AS none;
 
@@ -117,7 +117,7 @@ SELECT pg_temp.outcome(query) FROM (VALUES
     ($q$SELECT gmm_predict(ROW(1, 1, 'none', '{1}', '{{0}}', '{{{1}}}', 0, '{}', 1, true, 0, 0, 1, 0, NULL, NULL, NULL)::gmm_model, '{1}'::real[])$q$),
     ($q$SELECT gmm_predict(ROW(1, 1, 'diag', '{0}', '{{0}}', '{{1}}', 0, '{}', 1, true, 0, 0, 1, 0, NULL, NULL, NULL)::gmm_model, '{1}'::real[])$q$),
     ($q$SELECT gmm_fit('gmm_missing', '{f}', 2)$q$),
-    ($q$SELECT gmm_fit('gmm_points', '{f8}', 2, covariance_type => 'none')$q$),
+    ($q$SELECT gmm_fit('gmm_points', '{f8}', 2, options => gmm_options(covariance_type => 'none'))$q$),
     ($q$SELECT gmm_cluster('gmm_points', '{id}', 2, label_column => 'id')$q$)) AS q (query);
 SELECT gmm_predict(NULL, '{1,2}'::real[]) IS NULL AS null_model, gmm_posterior(m, NULL::real[]) IS NULL AS null_row FROM gmm_models WHERE kind = 'full';
 -- A forced device is used, or refused where there is none, but never ignored.
@@ -128,12 +128,12 @@ RESET pg_kmeans.backend;
 -- gmm_labels: the labels of gmm_predict by the same model, of rows that take part
 CREATE TABLE gmm_rows AS SELECT i AS id, CASE WHEN i % 9 > 0 THEN i % 3 * 9 + sin(i) END AS x, cos(i) AS y, i % 2 = 0 AS even FROM generate_series(1, 300) AS i;
 SELECT count(*), count(component_id), every(component_id IS NOT DISTINCT FROM CASE WHEN x IS NOT NULL AND even THEN gmm_predict(m, ARRAY[x, y]) END) AS same
-FROM gmm_fit('gmm_rows', '{x,y}', 3, 'diag', nulls => 'skip', filter => 'even') AS m, gmm_labels('gmm_rows', '{x,y}', 3, 'diag', nulls => 'skip', filter => 'even') AS l
+FROM gmm_fit('gmm_rows', '{x,y}', 3, options => gmm_options(covariance_type => 'diag'), nulls => 'skip', filter => 'even') AS m, gmm_labels('gmm_rows', '{x,y}', 3, options => gmm_options(covariance_type => 'diag'), nulls => 'skip', filter => 'even') AS l
     JOIN gmm_rows AS r ON r.ctid = l.row_ctid AND r.tableoid = l.row_table;
 SELECT kmeans_load('gmm_rows', '{y}');
-SELECT count(*) FROM gmm_labels('gmm_rows', '{y}', 2, loaded => true) AS a JOIN gmm_labels('gmm_rows', '{y}', 2) AS b USING (row_ctid, component_id);
+SELECT count(*) FROM gmm_labels('gmm_rows', '{y}', 2, memory => 'loaded') AS a JOIN gmm_labels('gmm_rows', '{y}', 2) AS b USING (row_ctid, component_id);
 VACUUM FULL gmm_rows;
-SELECT count(*) FROM gmm_labels('gmm_rows', '{y}', 2, loaded => true);
+SELECT count(*) FROM gmm_labels('gmm_rows', '{y}', 2, memory => 'loaded');
 SELECT kmeans_unload();
 SELECT count(*) FROM gmm_labels('gmm_rows', '{x}', 2);
 CREATE VIEW gmm_view AS SELECT * FROM gmm_rows;

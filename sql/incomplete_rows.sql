@@ -14,7 +14,7 @@ CREATE VIEW mean_rows AS SELECT id, coalesce(x, avg(x) OVER ()) AS x, coalesce(y
 CREATE FUNCTION pg_temp.near(a kmeans_model, b kmeans_model) RETURNS bool LANGUAGE sql AS $$
 SELECT a.size = b.size AND a.n = b.n AND abs(a.inertia / b.inertia - 1) < 1e-9 $$;
 SELECT road, features, kmeans_fit('incomplete', features, 3, nulls => 'skip') = kmeans_fit('whole_rows', features, 3) AS skipped,
-    pg_temp.near(kmeans_fit('incomplete', features, 3, nulls => 'mean', init_centroids => '{{0,0},{5,0},{10,0}}'), kmeans_fit('mean_rows', '{x,y}', 3, init_centroids => '{{0,0},{5,0},{10,0}}')) AS means
+    pg_temp.near(kmeans_fit('incomplete', features, 3, nulls => 'mean', options => kmeans_options(init_centroids => '{{0,0},{5,0},{10,0}}')), kmeans_fit('mean_rows', '{x,y}', 3, options => kmeans_options(init_centroids => '{{0,0},{5,0},{10,0}}'))) AS means
 FROM (VALUES ('executor'), ('direct')) AS r(road), LATERAL (SELECT set_config('pg_kmeans.scan', CASE WHEN road = 'direct' THEN 'auto' ELSE road END, false)) AS s, (VALUES ('{x,y}'::text[]), ('{f}')) AS f(features);
 SET pg_kmeans.scan = direct;
 SELECT features, (kmeans_fit('incomplete', features, 3, nulls => 'skip')).n, (kmeans_fit('incomplete', features, 3, nulls => 'mean')).n AS means FROM (VALUES ('{x,y}'::text[]), ('{f}'), ('{f4}')) AS f(features);
@@ -47,7 +47,7 @@ CREATE TABLE bad_rows AS SELECT i::float8 AS x, CASE WHEN i = 7 THEN 'NaN'::floa
 SELECT (kmeans_fit('bad_rows', '{x,y}', 2, filter => 'good', weight => 'w')).n, pg_temp.outcome('SELECT kmeans_fit(''bad_rows'', ''{x,y}'', 2)');
 -- booleans
 SELECT m.d, m.n, (SELECT array_agg(round(c.centroid[2]::numeric, 3) ORDER BY size DESC) FROM kmeans_centroids(m) AS c) AS share
-FROM kmeans_fit('incomplete', '{w,even}', 2, init_centroids => '{{0,1},{3,0}}') AS m;
+FROM kmeans_fit('incomplete', '{w,even}', 2, options => kmeans_options(init_centroids => '{{0,1},{3,0}}')) AS m;
 CREATE VIEW evens AS SELECT even::int FROM incomplete;
 SELECT kmeans_fit('incomplete', '{even}', 2) = kmeans_fit('evens', '{even}', 2) AS same, (SELECT count(DISTINCT cluster_id) FROM kmeans_labels('incomplete', '{even,chosen,w}', 2, nulls => 'mean')) AS clusters;
 -- the others that read tables
@@ -58,8 +58,8 @@ SELECT count(component_id) = count(*) FILTER (WHERE even AND x IS NOT NULL AND y
 -- loaded rows are known by nulls and filter, too
 SELECT kmeans_load('incomplete', '{x,y}', nulls => 'mean', filter => 'chosen');
 SELECT nulls, filter FROM kmeans_loaded();
-SELECT kmeans_fit('incomplete', '{x,y}', 3, nulls => 'mean', filter => 'chosen', loaded => true) = (SELECT m FROM incomplete_models WHERE features = '{x,y}' AND nulls = 'mean' AND filter = 'chosen') AS same;
-SELECT pg_temp.outcome('SELECT kmeans_fit(''incomplete'', ''{x,y}'', 3, nulls => ''skip'', filter => ''chosen'', loaded => true)'), pg_temp.outcome('SELECT kmeans_fit(''incomplete'', ''{x,y}'', 3, nulls => ''mean'', loaded => true)');
+SELECT kmeans_fit('incomplete', '{x,y}', 3, nulls => 'mean', filter => 'chosen', memory => 'loaded') = (SELECT m FROM incomplete_models WHERE features = '{x,y}' AND nulls = 'mean' AND filter = 'chosen') AS same;
+SELECT pg_temp.outcome('SELECT kmeans_fit(''incomplete'', ''{x,y}'', 3, nulls => ''skip'', filter => ''chosen'', memory => ''loaded'')'), pg_temp.outcome('SELECT kmeans_fit(''incomplete'', ''{x,y}'', 3, nulls => ''mean'', memory => ''loaded'')');
 SELECT kmeans_unload('incomplete', '{x,y}');
 -- what is refused
 SELECT pg_temp.outcome(format('SELECT kmeans_fit(''incomplete'', %s)', arguments)) FROM unnest(ARRAY[

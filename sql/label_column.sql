@@ -66,7 +66,7 @@ SELECT (kmeans_cluster('label_servers', '{x}', 2)).k;
 SELECT label, k, state, message FROM (VALUES ('note', 2), ('apart', 2), ('ctid', 2), ('tableoid', 2), ('short', 32769), ('short', 32768)) AS l (label, k), label_try('label_servers', label, k);
 -- A radius may ask for more than k of them: nothing is written.
 CREATE TABLE label_many AS SELECT i AS x, i::smallint AS short FROM generate_series(-1, 32767) AS i;
-SELECT kmeans_cluster('label_many', '{x}', 32768, init => 'first', max_iter => 1, max_radius => 0.1, label_column => 'short', overwrite => true);
+SELECT kmeans_cluster('label_many', '{x}', 32768, options => kmeans_options(init => 'first', max_iter => 1, max_radius => 0.1), label_column => 'short', overwrite => true);
 SELECT count(*) FROM label_many WHERE x = short;
 DROP TABLE label_many;
 -- An index, a view, a default and a domain without constraints stand against nothing.

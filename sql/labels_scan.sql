@@ -10,19 +10,18 @@ EXPLAIN (COSTS OFF) SELECT * FROM kmeans_labels('scan_labels', '{x,y}', 3) WITH 
 EXPLAIN (COSTS OFF) SELECT * FROM ROWS FROM (kmeans_labels('scan_labels', '{x,y}', 3), generate_series(1, 3));
 EXPLAIN (COSTS OFF) UPDATE scan_labels AS t SET x = l.cluster_id FROM kmeans_labels('scan_labels', '{x,y}', 3) AS l WHERE l.row_ctid = t.ctid;
 -- and a function that is not called as it is
-CREATE FUNCTION owned_labels(relation regclass, features text[], k bigint, init text, init_centroids double precision[],
-    n_init integer, max_iter integer, tol double precision, seed bigint, metric text, standardize boolean, refine boolean, min_size double precision, max_size double precision, batch_size integer, init_model kmeans_model, weight text, loaded boolean, nulls text, filter text)
+CREATE FUNCTION owned_labels(relation regclass, features text[], k bigint, options kmeans_options, weight text, nulls text, filter text, memory text)
 RETURNS TABLE (row_ctid tid, cluster_id integer, distance double precision, row_table regclass)
-AS 'pg_kmeans', 'pgkm_table_labels' LANGUAGE C STABLE SECURITY DEFINER;
-EXPLAIN (COSTS OFF) SELECT row_ctid FROM owned_labels('scan_labels', '{x,y}', 3, 'first', NULL, 1, 1, 0, 0, 'l2', false, false, NULL, NULL, NULL, NULL, NULL, false, NULL, NULL);
+AS 'pg_kmeans', 'pgkm_kmeans_labels' LANGUAGE C STABLE SECURITY DEFINER;
+EXPLAIN (COSTS OFF) SELECT row_ctid FROM owned_labels('scan_labels', '{x,y}', 3, kmeans_options('first'), NULL, NULL, NULL, NULL);
 DROP FUNCTION owned_labels;
 
 -- the same rows, also with NULLs, weights and options
 CREATE VIEW differences AS
 SELECT count(*) FILTER (WHERE s IS DISTINCT FROM f) AS different, count(*)
-FROM (SELECT ROW(row_ctid, cluster_id, distance, row_table) AS s, row_number() OVER () AS n FROM kmeans_labels('scan_labels', '{x,y}', 4, seed => 5, weight => 'id', standardize => true) WHERE true) AS a
+FROM (SELECT ROW(row_ctid, cluster_id, distance, row_table) AS s, row_number() OVER () AS n FROM kmeans_labels('scan_labels', '{x,y}', 4, options => kmeans_options(seed => 5, standardize => true), weight => 'id') WHERE true) AS a
     FULL JOIN (SELECT ROW(row_ctid, cluster_id, distance, row_table) AS f, ordinality AS n
-               FROM kmeans_labels('scan_labels', '{x,y}', 4, seed => 5, weight => 'id', standardize => true) WITH ORDINALITY) AS b USING (n);
+               FROM kmeans_labels('scan_labels', '{x,y}', 4, options => kmeans_options(seed => 5, standardize => true), weight => 'id') WITH ORDINALITY) AS b USING (n);
 SELECT * FROM differences;
 
 -- parameters: of an outer row, of a prepared statement, of a subquery; again only when one of them has changed
@@ -31,7 +30,7 @@ SELECT n, (SELECT count(DISTINCT cluster_id) FROM kmeans_labels('scan_labels', '
 FROM generate_series(2, 4) AS n;
 CREATE SEQUENCE scan_calls;
 CREATE FUNCTION counted(k bigint) RETURNS bigint LANGUAGE sql VOLATILE AS $$SELECT k + 0 * nextval('scan_calls')$$;
-SELECT n, (SELECT count(*) FROM kmeans_labels('scan_labels', '{x,y}', counted(3), init => 'first') AS l WHERE l.cluster_id < n) AS below
+SELECT n, (SELECT count(*) FROM kmeans_labels('scan_labels', '{x,y}', counted(3), options => kmeans_options(init => 'first')) AS l WHERE l.cluster_id < n) AS below
 FROM generate_series(1, 3) AS n;
 SELECT last_value AS calls FROM scan_calls;
 PREPARE scan_prepared(bigint) AS SELECT count(DISTINCT cluster_id) FROM kmeans_labels('scan_labels', '{x,y}', $1);
@@ -46,8 +45,8 @@ SELECT count(*) FROM kmeans_labels('scan_labels', '{x,y}', 2) AS a JOIN kmeans_l
 CREATE TABLE scan_gaps AS SELECT CASE WHEN full_row THEN (i % 10)::real END AS x, CASE WHEN full_row THEN (i % 7)::real END AS y
 FROM generate_series(1, 1001) AS i, LATERAL (SELECT i NOT IN (2, 1000, 1001) AS full_row) AS r;
 BEGIN;
-DECLARE d CURSOR FOR SELECT row_ctid, cluster_id FROM kmeans_labels('scan_gaps', '{x,y}', 2, init => 'first');
-CREATE TEMPORARY TABLE forward AS SELECT row_number() OVER () AS n, l.row_ctid AS place, cluster_id FROM kmeans_labels('scan_gaps', '{x,y}', 2, init => 'first') AS l;
+DECLARE d CURSOR FOR SELECT row_ctid, cluster_id FROM kmeans_labels('scan_gaps', '{x,y}', 2, options => kmeans_options(init => 'first'));
+CREATE TEMPORARY TABLE forward AS SELECT row_number() OVER () AS n, l.row_ctid AS place, cluster_id FROM kmeans_labels('scan_gaps', '{x,y}', 2, options => kmeans_options(init => 'first')) AS l;
 FETCH 2 FROM d;
 FETCH BACKWARD 2 FROM d;
 MOVE FORWARD ALL IN d;
@@ -72,8 +71,8 @@ SELECT scan->>'Backend' IN ('cpu', 'cuda') AS backend, scan->'Rows Read' AS read
 
 -- rows that are let go meanwhile
 SELECT kmeans_load('scan_labels', '{x,y}') > 0 AS loaded;
-EXPLAIN (COSTS OFF) SELECT row_ctid FROM kmeans_labels('scan_labels', '{x,y}', 3, loaded => true);
-SELECT count(u), count(DISTINCT row_ctid) FROM (SELECT row_ctid, kmeans_unload() AS u FROM kmeans_labels('scan_labels', '{x,y}', 3, loaded => true)) AS s;
+EXPLAIN (COSTS OFF) SELECT row_ctid FROM kmeans_labels('scan_labels', '{x,y}', 3, memory => 'loaded');
+SELECT count(u), count(DISTINCT row_ctid) FROM (SELECT row_ctid, kmeans_unload() AS u FROM kmeans_labels('scan_labels', '{x,y}', 3, memory => 'loaded')) AS s;
 
 -- privileges are those of the function
 CREATE ROLE scan_labels_role;

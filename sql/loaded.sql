@@ -6,49 +6,49 @@ SELECT relid::regclass, relation, features, weight, n, d, bytes, loaded_at <= cl
 FROM kmeans_loaded() ORDER BY features, weight;
 
 -- The same results as without, whatever was asked for before.
-SELECT name, bool_and(kmeans_fit('loaded_rows', features::text[], k, init => init, n_init => 2, tol => tol, metric => metric,
-            standardize => standardize, weight => weight, loaded => true)
-        = kmeans_fit('loaded_rows', features::text[], k, init => init, n_init => 2, tol => tol, metric => metric,
-            standardize => standardize, weight => weight)) AS same
+SELECT name, bool_and(kmeans_fit('loaded_rows', features::text[], k, options => kmeans_options(init => init, n_init => 2, tol => tol, metric => metric,
+            standardize => standardize), weight => weight, memory => 'loaded')
+        = kmeans_fit('loaded_rows', features::text[], k, options => kmeans_options(init => init, n_init => 2, tol => tol, metric => metric,
+            standardize => standardize), weight => weight)) AS same
 FROM (VALUES ('columns', '{x,y}', NULL), ('array', '{f}', NULL), ('weights', '{x,y}', 'w')) AS v (name, features, weight),
     (VALUES (3, 'random', 0, 'l2', false), (4, 'k-means++', 1e-4, 'l2', true), (5, 'k-means||', 0, 'cosine', false),
         (40, 'first', 1e-4, 'l2', false), (2, 'k-means++', 1e-4, 'l2', false)) AS o (k, init, tol, metric, standardize)
 GROUP BY name ORDER BY name;
-SELECT count(kmeans_fit('loaded_rows', '{x,y}', 3, loaded => true));
+SELECT count(kmeans_fit('loaded_rows', '{x,y}', 3, memory => 'loaded'));
 SELECT n, scan, workers, rows_scanned FROM kmeans_last_run();
 SELECT count(*) FROM (TABLE loaded_rows EXCEPT SELECT r.* FROM loaded_rows AS r
-    JOIN kmeans_labels('loaded_rows', '{x,y}', 3, loaded => true) AS a ON a.row_ctid = r.ctid
+    JOIN kmeans_labels('loaded_rows', '{x,y}', 3, memory => 'loaded') AS a ON a.row_ctid = r.ctid
     JOIN kmeans_labels('loaded_rows', '{x,y}', 3) AS b ON b.row_ctid = r.ctid AND b.cluster_id = a.cluster_id AND b.distance = a.distance) AS s;
-SELECT bool_and(a = b) FROM kmeans_sweep('loaded_rows', '{x,y}', 2, 5, loaded => true) AS a, kmeans_sweep('loaded_rows', '{x,y}', 2, 5) AS b
+SELECT bool_and(a = b) FROM kmeans_sweep('loaded_rows', '{x,y}', 2, 5, memory => 'loaded') AS a, kmeans_sweep('loaded_rows', '{x,y}', 2, 5) AS b
 WHERE a.k = b.k;
 
-SELECT gmm_fit('loaded_rows', '{x,y}', 3, 'diag', seed => 2, loaded => true)::text = gmm_fit('loaded_rows', '{x,y}', 3, 'diag', seed => 2)::text AS mixture,
-    pca_fit('loaded_rows', '{f}', 2, standardize => true, loaded => true)::text = pca_fit('loaded_rows', '{f}', 2, standardize => true)::text AS components;
-SELECT count(gmm_fit('loaded_rows', '{x,y}', 2, loaded => true));
+SELECT gmm_fit('loaded_rows', '{x,y}', 3, options => gmm_options(covariance_type => 'diag', seed => 2), memory => 'loaded')::text = gmm_fit('loaded_rows', '{x,y}', 3, options => gmm_options(covariance_type => 'diag', seed => 2))::text AS mixture,
+    pca_fit('loaded_rows', '{f}', options => pca_options(n_components => 2, standardize => true), memory => 'loaded')::text = pca_fit('loaded_rows', '{f}', options => pca_options(n_components => 2, standardize => true))::text AS components;
+SELECT count(gmm_fit('loaded_rows', '{x,y}', 2, memory => 'loaded'));
 SELECT n, scan FROM kmeans_last_run();
 
 -- They are what was there when they were loaded.
 BEGIN;
 DELETE FROM loaded_rows WHERE id > 100;
-SELECT (gmm_fit('loaded_rows', '{x,y}', 1, loaded => true)).n AS mixture, (pca_fit('loaded_rows', '{x,y}', loaded => true)).n AS components;
-SELECT (kmeans_fit('loaded_rows', '{x,y}', 1, loaded => true)).n AS loaded, (kmeans_fit('loaded_rows', '{x,y}', 1)).n AS now;
+SELECT (gmm_fit('loaded_rows', '{x,y}', 1, memory => 'loaded')).n AS mixture, (pca_fit('loaded_rows', '{x,y}', memory => 'loaded')).n AS components;
+SELECT (kmeans_fit('loaded_rows', '{x,y}', 1, memory => 'loaded')).n AS loaded, (kmeans_fit('loaded_rows', '{x,y}', 1)).n AS now;
 SELECT kmeans_load('loaded_rows', '{x,y}');
 ROLLBACK;
-SELECT (kmeans_fit('loaded_rows', '{x,y}', 1, loaded => true)).n AS loaded, (kmeans_fit('loaded_rows', '{x,y}', 1)).n AS now;
+SELECT (kmeans_fit('loaded_rows', '{x,y}', 1, memory => 'loaded')).n AS loaded, (kmeans_fit('loaded_rows', '{x,y}', 1)).n AS now;
 SELECT kmeans_load('loaded_rows', '{x,y}');
 
 -- Other columns, another weight, another role: not loaded.
-SELECT kmeans_fit('loaded_rows', '{y,x}', 2, loaded => true);
-SELECT kmeans_fit('loaded_rows', '{f}', 2, weight => 'w', loaded => true);
-SELECT gmm_fit('loaded_rows', '{y,x}', 2, loaded => true);
-SELECT pca_fit('loaded_rows', '{y,x}', loaded => true);
+SELECT kmeans_fit('loaded_rows', '{y,x}', 2, memory => 'loaded');
+SELECT kmeans_fit('loaded_rows', '{f}', 2, weight => 'w', memory => 'loaded');
+SELECT gmm_fit('loaded_rows', '{y,x}', 2, memory => 'loaded');
+SELECT pca_fit('loaded_rows', '{y,x}', memory => 'loaded');
 CREATE ROLE regress_loaded;
 GRANT SELECT (x, y) ON loaded_rows TO regress_loaded;
 SET ROLE regress_loaded;
-SELECT (kmeans_fit('loaded_rows', '{x,y}', 2, loaded => true)).n;
+SELECT (kmeans_fit('loaded_rows', '{x,y}', 2, memory => 'loaded')).n;
 SELECT kmeans_load('loaded_rows', '{x,y}');
-SELECT (kmeans_fit('loaded_rows', '{x,y}', 2, loaded => true)).n;
-SELECT count(*) FROM kmeans_labels('loaded_rows', '{x,y}', 2, loaded => true);
+SELECT (kmeans_fit('loaded_rows', '{x,y}', 2, memory => 'loaded')).n;
+SELECT count(*) FROM kmeans_labels('loaded_rows', '{x,y}', 2, memory => 'loaded');
 SELECT kmeans_load('loaded_rows', '{f}');
 SELECT kmeans_unload('loaded_rows', '{x,y}');
 RESET ROLE;
@@ -57,16 +57,16 @@ SELECT count(*) FROM kmeans_loaded();
 -- A view, a partitioned table, no rows, NULLs.
 CREATE VIEW loaded_view AS SELECT x, y FROM loaded_rows WHERE id <= 10;
 SELECT kmeans_load('loaded_view', '{x,y}');
-SELECT (kmeans_fit('loaded_view', '{x,y}', 2, loaded => true)).n;
-SELECT * FROM kmeans_labels('loaded_view', '{x,y}', 2, loaded => true);
+SELECT (kmeans_fit('loaded_view', '{x,y}', 2, memory => 'loaded')).n;
+SELECT * FROM kmeans_labels('loaded_view', '{x,y}', 2, memory => 'loaded');
 CREATE TABLE loaded_parts (id integer, x integer) PARTITION BY LIST (id);
 CREATE TABLE loaded_part_1 PARTITION OF loaded_parts FOR VALUES IN (1);
 CREATE TABLE loaded_part_2 PARTITION OF loaded_parts FOR VALUES IN (2);
 SELECT kmeans_load('loaded_parts', '{x}');
-SELECT kmeans_fit('loaded_parts', '{x}', 2, loaded => true) IS NULL AS nothing;
+SELECT kmeans_fit('loaded_parts', '{x}', 2, memory => 'loaded') IS NULL AS nothing;
 INSERT INTO loaded_parts VALUES (1, 1), (1, NULL), (2, 5), (2, 6);
 SELECT kmeans_load('loaded_parts', '{x}');
-SELECT row_table, row_ctid, cluster_id, distance FROM kmeans_labels('loaded_parts', '{x}', 2, init => 'first', loaded => true);
+SELECT row_table, row_ctid, cluster_id, distance FROM kmeans_labels('loaded_parts', '{x}', 2, options => kmeans_options(init => 'first'), memory => 'loaded');
 
 -- What cannot be loaded leaves nothing, and what was loaded before under its name is gone.
 INSERT INTO loaded_parts VALUES (1, 7);
@@ -75,11 +75,11 @@ INSERT INTO loaded_parts VALUES (1, 'NaN');
 SELECT kmeans_load('loaded_parts', '{x}');
 SELECT count(*) FROM kmeans_loaded() WHERE relation = 'loaded_parts';
 -- An error in a fit leaves them loaded.
-SELECT kmeans_fit('loaded_rows', '{x,y}', 3, init_centroids => '{{1,2}}', loaded => true);
+SELECT kmeans_fit('loaded_rows', '{x,y}', 3, options => kmeans_options(init_centroids => '{{1,2}}'), memory => 'loaded');
 SET statement_timeout = 100;
-SELECT kmeans_fit('loaded_rows', '{x,y}', 1000, n_init => 1000000, loaded => true);
+SELECT kmeans_fit('loaded_rows', '{x,y}', 1000, options => kmeans_options(n_init => 1000000), memory => 'loaded');
 RESET statement_timeout;
-SELECT (kmeans_fit('loaded_rows', '{x,y}', 2, loaded => true)).n;
+SELECT (kmeans_fit('loaded_rows', '{x,y}', 2, memory => 'loaded')).n;
 
 -- Unloading: one, all of a relation, all.
 SELECT kmeans_unload('loaded_rows', '{x,y}', 'w'), kmeans_unload('loaded_rows', '{x,y}', 'w');
@@ -93,12 +93,12 @@ SELECT kmeans_unload(), kmeans_unload();
 CREATE TABLE loaded_more AS SELECT i::float8 AS x, -i::float8 AS y FROM generate_series(1, 60000) AS i;
 SET pg_kmeans.memory_limit = '4500kB';
 SELECT kmeans_load('loaded_more', '{x}'), kmeans_load('loaded_rows', '{f}');
-SELECT (kmeans_fit('loaded_more', '{y}', 2, init => 'first')).n;
+SELECT (kmeans_fit('loaded_more', '{y}', 2, options => kmeans_options(init => 'first'))).n;
 SELECT relation, features FROM kmeans_loaded();
 -- Nothing is given up in vain.
 SET pg_kmeans.memory_limit = '2MB';
 \set VERBOSITY terse
-SELECT (kmeans_fit('loaded_more', '{y}', 2, init => 'first')).n;
+SELECT (kmeans_fit('loaded_more', '{y}', 2, options => kmeans_options(init => 'first'))).n;
 \set VERBOSITY default
 SELECT relation, features FROM kmeans_loaded();
 -- So it is where mixtures and PCA need the memory to work in.
@@ -115,20 +115,20 @@ END $$;
 SET pg_kmeans.cpu_threads = 1;
 SET pg_kmeans.memory_limit = '6MB';
 SELECT kmeans_unload(), kmeans_load('loaded_more', '{x}'), kmeans_load('loaded_more', '{y}'), kmeans_load('loaded_rows', '{f}');
-SELECT (kmeans_fit('loaded_more', '{x}', 2, init => 'first', max_iter => 1, loaded => true)).n;
+SELECT (kmeans_fit('loaded_more', '{x}', 2, options => kmeans_options(init => 'first', max_iter => 1), memory => 'loaded')).n;
 SET pg_kmeans.memory_limit = '3600kB';
-SELECT (gmm_fit('loaded_rows', '{f}', 3, 'diag', loaded => true)).n;
+SELECT (gmm_fit('loaded_rows', '{f}', 3, options => gmm_options(covariance_type => 'diag'), memory => 'loaded')).n;
 SELECT relation, features FROM kmeans_loaded() ORDER BY features;
-SELECT pg_temp.loaded_error($$SELECT pca_fit('loaded_rows', '{f}', loaded => true)$$);
-SELECT pg_temp.loaded_error($$SELECT gmm_fit('loaded_rows', '{f}', 2999, loaded => true)$$);
+SELECT pg_temp.loaded_error($$SELECT pca_fit('loaded_rows', '{f}', memory => 'loaded')$$);
+SELECT pg_temp.loaded_error($$SELECT gmm_fit('loaded_rows', '{f}', 2999, memory => 'loaded')$$);
 SELECT relation, features FROM kmeans_loaded() ORDER BY features;
 SET pg_kmeans.memory_limit = '4500kB';
-SELECT (pca_fit('loaded_rows', '{f}', loaded => true)).n;
+SELECT (pca_fit('loaded_rows', '{f}', memory => 'loaded')).n;
 SELECT relation, features FROM kmeans_loaded();
 SELECT kmeans_load('loaded_more', '{x}'), kmeans_load('loaded_rows', '{f}');
 SET pg_kmeans.memory_limit = '3MB';
 BEGIN;
-SELECT (gmm_cluster('loaded_rows', '{f}', 3, 'diag')).k;
+SELECT (gmm_cluster('loaded_rows', '{f}', 3, options => gmm_options(covariance_type => 'diag'))).k;
 ROLLBACK;
 SELECT relation, features FROM kmeans_loaded();
 SET pg_kmeans.memory_limit = '6MB';
@@ -140,8 +140,8 @@ SELECT relation, features FROM kmeans_loaded();
 SET pg_kmeans.memory_limit = '6MB';
 SELECT kmeans_load('loaded_more', '{x}'), kmeans_unload('loaded_rows');
 SET pg_kmeans.memory_limit = '4700kB';
-SELECT pg_temp.loaded_error($$SELECT gmm_fit('loaded_more', '{x}', 2, loaded => true)$$);
-SELECT pg_temp.loaded_error($$SELECT pca_fit('loaded_more', '{x}', loaded => true)$$);
+SELECT pg_temp.loaded_error($$SELECT gmm_fit('loaded_more', '{x}', 2, memory => 'loaded')$$);
+SELECT pg_temp.loaded_error($$SELECT pca_fit('loaded_more', '{x}', memory => 'loaded')$$);
 SELECT relation, features FROM kmeans_loaded();
 SELECT (pca_fit('loaded_rows', '{f}')).n;
 SELECT relation, features FROM kmeans_loaded();
@@ -150,9 +150,9 @@ RESET pg_kmeans.cpu_threads;
 SET pg_kmeans.memory_limit = 0;
 SELECT kmeans_load('loaded_rows', '{f}');
 SET pg_kmeans.memory_limit = '1200kB';
-SELECT (kmeans_fit('loaded_rows', '{f}', 2, init => 'first', loaded => true)).n;
+SELECT (kmeans_fit('loaded_rows', '{f}', 2, options => kmeans_options(init => 'first'), memory => 'loaded')).n;
 SELECT kmeans_load('loaded_rows', '{x,y}');
-SELECT (kmeans_fit('loaded_rows', '{x,y}', 2, init => 'first', loaded => true)).n;
+SELECT (kmeans_fit('loaded_rows', '{x,y}', 2, options => kmeans_options(init => 'first'), memory => 'loaded')).n;
 SELECT relation, features FROM kmeans_loaded();
 RESET pg_kmeans.memory_limit;
 SELECT kmeans_unload();

@@ -10,11 +10,11 @@ BEGIN
     PERFORM kmeans_load(relation, '{x}');
     EXECUTE change;
     BEGIN
-        PERFORM kmeans_labels(relation, '{x}', 2, loaded => true);
+        PERFORM kmeans_labels(relation, '{x}', 2, memory => 'loaded');
     EXCEPTION WHEN object_not_in_prerequisite_state THEN
         said := SQLERRM;
     END;
-    RAISE NOTICE '% -> %, a fit of % rows', change, said, (kmeans_fit(relation, '{x}', 2, loaded => true)).n;
+    RAISE NOTICE '% -> %, a fit of % rows', change, said, (kmeans_fit(relation, '{x}', 2, memory => 'loaded')).n;
 END$$;
 CALL kept_try('SELECT');
 CALL kept_try('DELETE FROM kept_rows WHERE id % 2 = 0');
@@ -28,17 +28,17 @@ INSERT INTO kept_rows SELECT i, i FROM generate_series(1, 2000) AS i;
 DELETE FROM kept_rows WHERE id <= 500;
 SELECT kmeans_load('kept_rows', '{x}');
 VACUUM FULL kept_rows;
-SELECT * FROM kmeans_labels('kept_rows', '{x}', 2, loaded => true);
+SELECT * FROM kmeans_labels('kept_rows', '{x}', 2, memory => 'loaded');
 -- What a rollback takes back, too.
 BEGIN;
 TRUNCATE kept_rows;
 INSERT INTO kept_rows VALUES (1, 1), (2, 2);
 SELECT kmeans_load('kept_rows', '{x}');
-SELECT count(*) FROM kmeans_labels('kept_rows', '{x}', 2, loaded => true);
+SELECT count(*) FROM kmeans_labels('kept_rows', '{x}', 2, memory => 'loaded');
 ROLLBACK;
-SELECT count(*) FROM kmeans_labels('kept_rows', '{x}', 2, loaded => true);
+SELECT count(*) FROM kmeans_labels('kept_rows', '{x}', 2, memory => 'loaded');
 SELECT kmeans_load('kept_rows', '{x}');
-SELECT count(*) FROM kmeans_labels('kept_rows', '{x}', 2, loaded => true);
+SELECT count(*) FROM kmeans_labels('kept_rows', '{x}', 2, memory => 'loaded');
 -- Of partitions each one counts, also one that is gone.
 CREATE TABLE kept_parts (id integer, x real) PARTITION BY LIST (id);
 CREATE TABLE kept_part_1 PARTITION OF kept_parts FOR VALUES IN (1);
@@ -71,11 +71,11 @@ SELECT kmeans_unload('kept_rows', '{x}') AS one, kmeans_unload('kept_rows', '{id
 SELECT kmeans_load('kept_rows', '{id}');
 SET ROLE regress_kept_all;
 SELECT features FROM kmeans_loaded() ORDER BY features;
-SELECT kmeans_fit('kept_rows', '{x}', 2, loaded => true);
+SELECT kmeans_fit('kept_rows', '{x}', 2, memory => 'loaded');
 SELECT kmeans_unload('kept_rows', '{x}') AS one, kmeans_unload() AS rest;
 RESET ROLE;
 SELECT features FROM kmeans_loaded();
-SELECT (kmeans_fit('kept_rows', '{x}', 2, loaded => true)).n;
+SELECT (kmeans_fit('kept_rows', '{x}', 2, memory => 'loaded')).n;
 SELECT kmeans_unload();
 
 -- A view whose function loads that view, once: one load of the name remains, the outer one.

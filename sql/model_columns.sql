@@ -21,13 +21,13 @@ END $$;
 -- every function that takes both
 SELECT pg_temp.said(format(call, features)) FROM (VALUES
     (1, $$SELECT count(*) FROM column_models, kmeans_outliers('column_rows', %L, m, 1)$$),
-    (2, $$SELECT n_iter FROM column_models, kmeans_fit('column_rows', %L, 3, init_model => m)$$),
-    (3, $$SELECT count(*) FROM column_models, kmeans_labels('column_rows', %L, 3, init_model => m)$$),
-    (4, $$SELECT k FROM column_models, kmeans_cluster('column_rows', %L, 3, init_model => m)$$),
-    (5, $$SELECT kmeans_plot('column_rows', %L, 3, init_model => m) IS NOT NULL FROM column_models$$)) AS calls (line, call),
+    (2, $$SELECT n_iter FROM column_models, kmeans_fit('column_rows', %L, 3, options => kmeans_options(init_model => m))$$),
+    (3, $$SELECT count(*) FROM column_models, kmeans_labels('column_rows', %L, 3, options => kmeans_options(init_model => m))$$),
+    (4, $$SELECT k FROM column_models, kmeans_cluster('column_rows', %L, 3, options => kmeans_options(init_model => m))$$),
+    (5, $$SELECT kmeans_plot('column_rows', %L, 3, options => kmeans_options(init_model => m)) IS NOT NULL FROM column_models$$)) AS calls (line, call),
     unnest(ARRAY['{"B c",a}', '{a,"B c"}']) AS features ORDER BY line, features COLLATE "C" DESC;
 SELECT kmeans_load('column_rows', '{B c,a}');
-SELECT pg_temp.said($$SELECT n_iter FROM column_models, kmeans_fit('column_rows', '{B c,a}', 3, init_model => m, loaded => true)$$);
+SELECT pg_temp.said($$SELECT n_iter FROM column_models, kmeans_fit('column_rows', '{B c,a}', 3, options => kmeans_options(init_model => m), memory => 'loaded')$$);
 SELECT kmeans_unload();
 -- other columns, more of them, fewer, and an array of which nobody knows what its elements are
 SELECT pg_temp.said(format($$SELECT count(*) FROM column_models, kmeans_outliers('column_rows', %L, m)$$, features))
@@ -40,6 +40,6 @@ SELECT pg_temp.said(format('SELECT (%s) IS NOT DISTINCT FROM (%s) FROM column_mo
         substring(pg_temp.said($$SELECT count(*) FROM column_models, kmeans_outliers('column_others', '{"x\"y",z}', m)$$), 'write (.*) in the place') || ',')));
 -- a model without names is one of any columns
 SELECT count(*) AS outliers FROM column_models, kmeans_outliers('column_others', '{g}', nameless, 1);
-SELECT n_iter FROM column_models, kmeans_fit('column_rows', '{B c,a}', 3, init_model => nameless);
+SELECT n_iter FROM column_models, kmeans_fit('column_rows', '{B c,a}', 3, options => kmeans_options(init_model => nameless));
 SELECT pg_temp.said($$SELECT count(*) FROM column_models, kmeans_outliers('column_rows', '{a,B c}', jsonb_populate_record(m, '{"origin": {"features": ["a", null]}}'))$$);
 DROP TABLE column_rows, column_others, column_models;

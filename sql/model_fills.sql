@@ -13,27 +13,27 @@ VACUUM ANALYZE fill_rows;
 SELECT (m).fills = ARRAY[avg(a), avg(b)]::real[]::float8[] AS means_of_reals, (m).origin.options->>'nulls' AS nulls, m IS NOT NULL AS whole
 FROM fill_rows, (SELECT kmeans_fit('fill_rows', '{a,b}', 3, nulls => 'mean') AS m) AS s GROUP BY m;
 -- The labels of a fit are those of kmeans_predict, rows with NULLs among them, in all units, and after a fit that goes on.
-CREATE FUNCTION pg_temp.labels_differ(features text[], options text) RETURNS TABLE (labels bigint, filled bigint, differ bigint, goes_on bigint, of_real bigint) LANGUAGE plpgsql AS $$
+CREATE FUNCTION pg_temp.labels_differ(features text[], options text, weight text) RETURNS TABLE (labels bigint, filled bigint, differ bigint, goes_on bigint, of_real bigint) LANGUAGE plpgsql AS $$
 DECLARE
     m kmeans_model; again kmeans_model; expression text;
 BEGIN
     expression := CASE WHEN features[1] LIKE 'f%' THEN features[1] ELSE 'ARRAY[' || array_to_string(features, ',') || ']' END;
-    EXECUTE format('SELECT * FROM kmeans_fit(''fill_rows'', %L, 4, nulls => ''mean'' %s)', features, options) INTO m;
-    EXECUTE format('SELECT * FROM kmeans_fit(''fill_rows'', %L, 4, nulls => ''mean'', init_model => $1, filter => ''half'' %s)', features, substring(options FROM ', weight.*')) INTO again USING m;
+    EXECUTE format('SELECT * FROM kmeans_fit(''fill_rows'', %L, 4, nulls => ''mean'', options => kmeans_options(%s), weight => $1)', features, options) INTO m USING weight;
+    EXECUTE format('SELECT * FROM kmeans_fit(''fill_rows'', %L, 4, nulls => ''mean'', options => kmeans_options(init_model => $1), filter => ''half'', weight => $2)', features) INTO again USING m, weight;
     EXECUTE format('SELECT count(l.cluster_id), count(*) FILTER (WHERE l.cluster_id IS NOT NULL AND array_position(%1$s, NULL) IS NOT NULL),
             count(*) FILTER (WHERE l.cluster_id IS DISTINCT FROM kmeans_predict($1, %1$s) OR l.distance IS DISTINCT FROM kmeans_distance($1, %1$s)),
             (SELECT count(*) FILTER (WHERE l.cluster_id IS NOT NULL AND l.cluster_id <> kmeans_predict($2, %1$s))
-             FROM kmeans_labels(''fill_rows'', %2$L, 4, nulls => ''mean'', init_model => $1, filter => ''half'' %4$s) AS l JOIN fill_rows ON fill_rows.ctid = row_ctid),
+             FROM kmeans_labels(''fill_rows'', %2$L, 4, nulls => ''mean'', options => kmeans_options(init_model => $1), filter => ''half'', weight => $3) AS l JOIN fill_rows ON fill_rows.ctid = row_ctid),
             count(*) FILTER (WHERE kmeans_transform($1, %1$s::real[]) IS NULL AND l.cluster_id IS NOT NULL)
-        FROM kmeans_labels(''fill_rows'', %2$L, 4, nulls => ''mean'' %3$s) AS l JOIN fill_rows ON fill_rows.ctid = row_ctid',
-        expression, features, options, substring(options FROM ', weight.*')) INTO labels, filled, differ, goes_on, of_real USING m, again;
+        FROM kmeans_labels(''fill_rows'', %2$L, 4, nulls => ''mean'', options => kmeans_options(%3$s), weight => $3) AS l JOIN fill_rows ON fill_rows.ctid = row_ctid',
+        expression, features, options) INTO labels, filled, differ, goes_on, of_real USING m, again, weight;
     RETURN NEXT;
 END $$;
 ALTER TABLE fill_rows ADD half boolean;
 UPDATE fill_rows SET half = id % 2 = 0;
 SELECT features, options, d.* FROM (VALUES ('{x,y}'::text[]), ('{a,b}'), ('{x,z}'), ('{f}'), ('{f4}')) AS v (features),
-    (VALUES ('', 1), (', standardize => true', 2), (', metric => ''cosine''', 3), (', standardize => true, metric => ''cosine'', weight => ''w''', 4)) AS o (options, line),
-    LATERAL pg_temp.labels_differ(features, options) AS d ORDER BY features, line;
+    (VALUES ('', NULL, 1), ('standardize => true', NULL, 2), ('metric => ''cosine''', NULL, 3), ('standardize => true, metric => ''cosine''', 'w', 4)) AS o (options, weight, line),
+    LATERAL pg_temp.labels_differ(features, options, weight) AS d ORDER BY features, line;
 CREATE TABLE fill_models AS SELECT kmeans_cluster('fill_rows', '{x,y}', 4, nulls => 'mean', weight => 'w', label_column => 'label', overwrite => true) AS m,
     gmm_fit('fill_rows', '{x,y}', 2, nulls => 'mean') AS g, pca_fit('fill_rows', '{x,y}', nulls => 'mean') AS p;
 SELECT count(label), count(*) FILTER (WHERE label IS DISTINCT FROM kmeans_predict(m, ARRAY[x, y])) AS differ FROM fill_rows, fill_models;
@@ -43,7 +43,7 @@ SELECT kmeans_distance(m, '{NULL,2}'::smallint[]) = kmeans_distance(m, '{NULL,2}
 SELECT pg_temp.outcome(format('SELECT kmeans_predict(m, %s) FROM fill_models', v)) FROM unnest(ARRAY['''{NULL,NaN}''::real[]', '''{NULL,1,2}''::float8[]', '''{NULL,1e200}''::float8[]']) AS v;
 -- loaded rows
 SELECT kmeans_load('fill_rows', '{x,y}', 'w', nulls => 'mean');
-SELECT (kmeans_fit('fill_rows', '{x,y}', 4, weight => 'w', nulls => 'mean', loaded => true)).fills = (m).fills AS loaded FROM fill_models;
+SELECT (kmeans_fit('fill_rows', '{x,y}', 4, weight => 'w', nulls => 'mean', memory => 'loaded')).fills = (m).fills AS loaded FROM fill_models;
 SELECT kmeans_unload();
 -- kmeans_update
 SELECT kmeans_update(m, ARRAY[x, y]) = kmeans_update(m, ARRAY[coalesce(x, (m).fills[1]), coalesce(y, (m).fills[2])]) AS filled, (kmeans_update(m, ARRAY[x, y])).fills = (m).fills AS stay
@@ -80,7 +80,7 @@ INSERT INTO fill_older (m, g, p) SELECT kmeans(ARRAY[x, y], 3), gmm(ARRAY[x, y],
 SELECT m IS NOT NULL AS whole, kmeans_predict(m, ARRAY[1, 2]) IS NOT NULL AS predicted,
     gmm_predict(g, ARRAY[1, 2]) IS NOT NULL AS component, pca_transform(p, ARRAY[1, 2]) IS NOT NULL AS scores FROM fill_older;
 SELECT (kmeans_update(m, ARRAY[1, 2])).n - min((m).n) AS more FROM fill_older GROUP BY m;
-SELECT n_iter, (SELECT count(*) FROM kmeans_outliers('fill_rows', '{x,y}', m, 1, nulls => 'skip')) > 0 AS outliers FROM (SELECT m FROM fill_older LIMIT 1) AS o, kmeans_fit('fill_rows', '{x,y}', 3, nulls => 'mean', init_model => m);
+SELECT n_iter, (SELECT count(*) FROM kmeans_outliers('fill_rows', '{x,y}', m, 1, nulls => 'skip')) > 0 AS outliers FROM (SELECT m FROM fill_older LIMIT 1) AS o, kmeans_fit('fill_rows', '{x,y}', 3, nulls => 'mean', options => kmeans_options(init_model => m));
 SELECT k FROM kmeans_cluster('fill_rows', '{x,y}', 3, nulls => 'mean', label_column => 'label', overwrite => true);
 SELECT pg_temp.outcome('SELECT kmeans_predict(m, ARRAY[NULL, 2]) FROM fill_older');
 -- the same after an update of the extension
@@ -88,8 +88,8 @@ UPDATE pg_attribute SET attrelid = relid FROM fill_types WHERE attrelid = aside;
 UPDATE pg_class AS c SET relnatts = t.relnatts FROM fill_types AS t WHERE c.oid = relid;
 SELECT (m).fills, (g).fills, (p).fills, (SELECT count(*) FROM kmeans_centroids(m)) AS clusters, (SELECT count(*) FROM kmeans_profile(m)) AS features,
     kmeans_predict(m, ARRAY[1, 2]) IS NOT NULL AS predicted, gmm_predict(g, ARRAY[1, 2]) IS NOT NULL AS component, pca_transform(p, ARRAY[1, 2]) IS NOT NULL AS scores,
-    (kmeans_fit('fill_rows', '{x,y}', 3, nulls => 'mean', init_model => (o).init_model)).n_iter FROM fill_older;
-UPDATE fill_older SET m = kmeans_fit('fill_rows', '{x,y}', 3, nulls => 'mean', init_model => m) WHERE (o).n_init = 1;
+    (kmeans_fit('fill_rows', '{x,y}', 3, nulls => 'mean', options => kmeans_options(init_model => (o).init_model))).n_iter FROM fill_older;
+UPDATE fill_older SET m = kmeans_fit('fill_rows', '{x,y}', 3, nulls => 'mean', options => kmeans_options(init_model => m)) WHERE (o).n_init = 1;
 SELECT (m).fills IS NOT NULL AS kept, pg_temp.outcome('SELECT kmeans_predict(m, ARRAY[NULL, 2]) IS NOT NULL FROM fill_older WHERE (o).n_init = 1') AS predicted FROM fill_older WHERE (o).n_init = 1;
 ROLLBACK;
 -- a type without a field that every version has is altered

@@ -35,7 +35,7 @@ SELECT kmeans_load('name_dropped', '{x,y}') AS loaded, 'name_dropped'::regclass:
 DROP TABLE name_dropped;
 \set VERBOSITY sqlstate
 SELECT gmm_fit(:dropped, '{x,y}', 2);
-SELECT kmeans_fit(:dropped, '{x,y}', 2, loaded => true);
+SELECT kmeans_fit(:dropped, '{x,y}', 2, memory => 'loaded');
 \set VERBOSITY default
 SELECT kmeans_unload(relid) FROM kmeans_loaded();
 

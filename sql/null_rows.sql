@@ -13,7 +13,7 @@ SELECT (kmeans_fit('null_rows', '{a,b}', 2)).n AS columns, (kmeans_fit('null_row
 SELECT set_config('pg_kmeans.scan', 'executor', false), (kmeans_fit('null_rows', '{f}', 2)).n AS executor;
 SELECT (kmeans_fit('null_rows', '{f}', 2, weight => 'w')).n AS weighted;
 RESET pg_kmeans.scan;
-SELECT p.id, l.cluster_id, l.distance FROM kmeans_labels('null_rows', '{f}', 2, init_centroids => '{{0,0},{9,9}}') AS l JOIN null_rows AS p ON p.ctid = l.row_ctid ORDER BY id;
+SELECT p.id, l.cluster_id, l.distance FROM kmeans_labels('null_rows', '{f}', 2, options => kmeans_options(init_centroids => '{{0,0},{9,9}}')) AS l JOIN null_rows AS p ON p.ctid = l.row_ctid ORDER BY id;
 SELECT id, kmeans_label(f, 2, o) OVER () AS label, gmm_label(f, 2, g) OVER () IS NULL AS no_component, kmeans_predict(m, f), kmeans_distance(m, f) IS NULL AS no_distance,
     kmeans_transform(m, f) IS NULL AS no_distances, gmm_predict(x, f) IS NULL AS no_prediction, gmm_posterior(x, f) IS NULL AS no_posterior, gmm_score(x, f) IS NULL AS no_score,
     pca_transform(p, f) IS NULL AS no_scores, pca_inverse_transform(p, f) IS NULL AS no_row

@@ -11,7 +11,7 @@ SELECT * FROM kmeans_options(init_centroids => '{{1,2},{3,4}}');
 SELECT * FROM kmeans_options(NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
 -- both spellings, one canonical name
 SELECT name, (kmeans_options(init => name)).init
-FROM unnest(ARRAY['k-means++', 'kmeans++', 'k-means||', 'random', 'first']) AS name;
+FROM unnest(ARRAY[NULL, 'auto', 'k-means++', 'kmeans++', 'k-means||', 'random', 'first']) AS name;
 -- any bigint is a seed
 SELECT (kmeans_options(seed => 9223372036854775807)).seed, (kmeans_options(seed => '-9223372036854775808')).seed;
 
@@ -90,3 +90,26 @@ FROM (SELECT kmeans(f, 1, kmeans_options(standardize => true)) AS m
 SELECT (m).centroids, c.*
 FROM (SELECT kmeans(f, 2, kmeans_options(standardize => true, init => 'first')) AS m
       FROM (VALUES ('{1,100}'::float8[]), ('{3,300}')) AS v(f)) AS s, kmeans_centroids(m) AS c ORDER BY cluster_id;
+
+-- the same value for all functions; its origin has the way that was taken
+CREATE TABLE option_rows AS SELECT i AS x, i * i % 7 AS y, ARRAY[i, i * i % 7]::float8[] AS f FROM generate_series(1, 50) AS i;
+SELECT kmeans_fit('option_rows', '{f}', 3, o) = (SELECT kmeans(f, 3, o) FROM option_rows) AS same, (kmeans_fit('option_rows', '{f}', 3, options => o)).origin.options->'init' AS init,
+    (kmeans_fit('option_rows', '{f}', 3, o, memory => 'stream')).origin.options->'init' AS streamed
+FROM unnest(ARRAY[NULL, kmeans_options(seed => 3), kmeans_options(init => NULL), kmeans_options('k-means++'), ROW(NULL, NULL, 2, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)::kmeans_options]) AS o;
+-- options that a function cannot use
+SELECT call, pg_temp.outcome('SELECT count(*) FROM ' || call) FROM unnest(ARRAY[
+    $$kmeans_sweep('option_rows', '{x,y}', 1, 2, kmeans_options(init_centroids => '{{1,2}}'))$$,
+    $$kmeans_sweep('option_rows', '{x,y}', 1, 2, kmeans_options(init_model => (SELECT kmeans(f, 2) FROM option_rows)))$$,
+    $$kmeans_sweep_plot('option_rows', '{x,y}', 1, 2, kmeans_options(max_radius => 1))$$,
+    $$kmeans_sweep('option_rows', '{x,y}', 1, 2, kmeans_options(max_radius => 0, init_model => NULL, min_size => 3))$$,
+    $$kmeans_tree('option_rows', '{x,y}', '{2}', options => kmeans_options(init_centroids => '{{1,2}}'))$$,
+    $$kmeans_tree('option_rows', '{x,y}', '{2}', options => kmeans_options(min_size => 2))$$,
+    $$kmeans_tree('option_rows', '{x,y}', '{2}', options => kmeans_options(max_size => 20))$$,
+    $$kmeans_tree('option_rows', '{x,y}', '{2}', options => kmeans_options(batch_size => 20))$$,
+    $$gmm_sweep('option_rows', '{x,y}', 1, 2, gmm_options(means_init => '{{1,2}}'))$$,
+    $$gmm_sweep('option_rows', '{x,y}', 1, 2, gmm_options(weights_init => '{1}'))$$,
+    $$gmm_sweep('option_rows', '{x,y}', 1, 2, gmm_options(precisions_init => '{1}', covariance_type => 'spherical'))$$,
+    $$kmeans_fit('option_rows', '{x,y}', 1, gmm_options())$$,
+    $$kmeans_fit('option_rows', '{x,y}', 1, n_init => 2)$$
+]) AS call;
+DROP TABLE option_rows;

@@ -77,7 +77,7 @@ SELECT pg_temp.outcome(query) FROM (VALUES
 -- Whole tables.
 SELECT pca_round((a).components[1:1]) = pca_round((b).components[1:1]) AS components, pca_round((a).explained_variance) = pca_round((b).explained_variance) AS variance,
     pca_round((a).mean) = pca_round((b).mean) AS mean, (a).n = (b).n AS n
-FROM (SELECT pca_fit('pca_points', '{f8}', 2, standardize => true) AS a, (SELECT pca(f8, pca_options(2, standardize => true)) FROM pca_points) AS b) AS t;
+FROM (SELECT pca_fit('pca_points', '{f8}', options => pca_options(n_components => 2, standardize => true)) AS a, (SELECT pca(f8, pca_options(2, standardize => true)) FROM pca_points) AS b) AS t;
 SELECT (pca_fit('pca_points', '{id}')).components;
 SELECT pca_fit('pca_points', '{f4}') IS NULL FROM (SELECT 1) AS t;
 CREATE TABLE pca_none (f real[]);
@@ -109,7 +109,7 @@ SELECT pg_temp.outcome(query) FROM (VALUES
     ($q$SELECT pca_fit('pca_missing', '{f}')$q$),
     ($q$SELECT pca_fit('pca_points', '{g}')$q$),
     ($q$SELECT pca_fit(NULL, '{f8}')$q$),
-    ($q$SELECT pca_fit('pca_points', '{f8}', 4)$q$)) AS q (query);
+    ($q$SELECT pca_fit('pca_points', '{f8}', options => pca_options(n_components => 4))$q$)) AS q (query);
 SELECT pca_transform(NULL, '{1,2}'::real[]) IS NULL AS null_model, pca_transform(m, NULL::real[]) IS NULL AS null_row FROM (SELECT pca(f8) AS m FROM pca_points) AS t;
 -- A forced device is used, or refused where there is none, but never ignored.
 SET pg_kmeans.backend = cuda;

@@ -100,7 +100,7 @@ CREATE TYPE kmeans_options AS (
 COMMENT ON TYPE kmeans_options IS 'how to cluster; made by the function kmeans_options()';
 
 CREATE FUNCTION kmeans_options(
-    init           text               DEFAULT 'k-means++',
+    init           text               DEFAULT 'auto',
     init_centroids double precision[] DEFAULT NULL,
     n_init         integer            DEFAULT 1,
     max_iter       integer            DEFAULT 300,
@@ -117,7 +117,7 @@ CREATE FUNCTION kmeans_options(
 ) RETURNS kmeans_options
 AS 'MODULE_PATHNAME', 'pgkm_kmeans_options'
 LANGUAGE C IMMUTABLE PARALLEL SAFE COST 10;
-COMMENT ON FUNCTION kmeans_options IS 'options for kmeans and kmeans_label, checked; NULL means the default';
+COMMENT ON FUNCTION kmeans_options IS 'options of k-means, checked; NULL means the default';
 
 CREATE FUNCTION pgkm_checked(model kmeans_model) RETURNS kmeans_model
 AS 'MODULE_PATHNAME', 'pgkm_kmeans_checked'
@@ -294,45 +294,29 @@ COMMENT ON FUNCTION kmeans_last_run IS 'how the last fit of this session went: t
 
 CREATE FUNCTION kmeans_fit(
     relation regclass, features text[], k bigint,
-    init text DEFAULT NULL, init_centroids double precision[] DEFAULT NULL, n_init integer DEFAULT 1,
-    max_iter integer DEFAULT 300, tol double precision DEFAULT 1e-4, seed bigint DEFAULT 0,
-    metric text DEFAULT 'l2', standardize boolean DEFAULT false, refine boolean DEFAULT false,
-    min_size double precision DEFAULT NULL, max_size double precision DEFAULT NULL,
-    batch_size integer DEFAULT NULL, init_model kmeans_model DEFAULT NULL,
-    max_radius double precision DEFAULT 0, weight text DEFAULT NULL,
-    loaded boolean DEFAULT false, nulls text DEFAULT 'error', filter text DEFAULT NULL,
-    memory text DEFAULT 'auto')
+    options kmeans_options DEFAULT NULL, weight text DEFAULT NULL,
+    nulls text DEFAULT 'error', filter text DEFAULT NULL, memory text DEFAULT 'auto')
 RETURNS kmeans_model
-AS 'MODULE_PATHNAME', 'pgkm_table_fit'
+AS 'MODULE_PATHNAME', 'pgkm_kmeans_fit'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 1000000 SUPPORT pgkm_plan_support;
 COMMENT ON FUNCTION kmeans_fit IS 'clusters the rows of a table, view or foreign table by the columns that features names';
 
 CREATE FUNCTION kmeans_labels(
     relation regclass, features text[], k bigint,
-    init text DEFAULT 'k-means++', init_centroids double precision[] DEFAULT NULL, n_init integer DEFAULT 1,
-    max_iter integer DEFAULT 300, tol double precision DEFAULT 1e-4, seed bigint DEFAULT 0,
-    metric text DEFAULT 'l2', standardize boolean DEFAULT false, refine boolean DEFAULT false,
-    min_size double precision DEFAULT NULL, max_size double precision DEFAULT NULL,
-    batch_size integer DEFAULT NULL, init_model kmeans_model DEFAULT NULL,
-    max_radius double precision DEFAULT 0, weight text DEFAULT NULL,
-    loaded boolean DEFAULT false, nulls text DEFAULT 'error', filter text DEFAULT NULL)
+    options kmeans_options DEFAULT NULL, weight text DEFAULT NULL,
+    nulls text DEFAULT 'error', filter text DEFAULT NULL, memory text DEFAULT 'auto')
 RETURNS TABLE (row_ctid tid, cluster_id integer, distance double precision, row_table regclass)
-AS 'MODULE_PATHNAME', 'pgkm_table_labels'
+AS 'MODULE_PATHNAME', 'pgkm_kmeans_labels'
 LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000 ROWS 100000 SUPPORT pgkm_plan_support;
 COMMENT ON FUNCTION kmeans_labels IS 'clusters the rows of a table and returns the cluster id of each row';
 
 CREATE FUNCTION kmeans_cluster(
     relation regclass, features text[], k bigint,
-    init text DEFAULT NULL, init_centroids double precision[] DEFAULT NULL, n_init integer DEFAULT 1,
-    max_iter integer DEFAULT 300, tol double precision DEFAULT 1e-4, seed bigint DEFAULT 0,
-    metric text DEFAULT 'l2', standardize boolean DEFAULT false, refine boolean DEFAULT false,
-    min_size double precision DEFAULT NULL, max_size double precision DEFAULT NULL,
-    batch_size integer DEFAULT NULL, init_model kmeans_model DEFAULT NULL,
-    max_radius double precision DEFAULT 0, weight text DEFAULT NULL,
-    label_column text DEFAULT NULL, overwrite boolean DEFAULT false, nulls text DEFAULT 'error', filter text DEFAULT NULL,
-    memory text DEFAULT 'auto')
+    options kmeans_options DEFAULT NULL, weight text DEFAULT NULL,
+    nulls text DEFAULT 'error', filter text DEFAULT NULL, memory text DEFAULT 'auto',
+    label_column text DEFAULT NULL, overwrite boolean DEFAULT false)
 RETURNS kmeans_model
-AS 'MODULE_PATHNAME', 'pgkm_table_cluster'
+AS 'MODULE_PATHNAME', 'pgkm_kmeans_cluster'
 LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000000;
 COMMENT ON FUNCTION kmeans_cluster IS 'clusters the rows of a table, writes the cluster id of each row into a column of the table, and returns the model';
 
@@ -355,28 +339,22 @@ COMMENT ON FUNCTION kmeans_outliers IS 'rows of a table that lie far from the ce
 
 CREATE FUNCTION kmeans_sweep(
     relation regclass, features text[], k_min bigint, k_max bigint,
-    init text DEFAULT NULL, n_init integer DEFAULT 1, max_iter integer DEFAULT 300,
-    tol double precision DEFAULT 1e-4, seed bigint DEFAULT 0, metric text DEFAULT 'l2',
-    standardize boolean DEFAULT false, refine boolean DEFAULT false,
-    min_size double precision DEFAULT NULL, max_size double precision DEFAULT NULL,
-    batch_size integer DEFAULT NULL, weight text DEFAULT NULL,
-    loaded boolean DEFAULT false, nulls text DEFAULT 'error', filter text DEFAULT NULL,
-    memory text DEFAULT 'auto', sample integer DEFAULT NULL)
+    options kmeans_options DEFAULT NULL, weight text DEFAULT NULL,
+    nulls text DEFAULT 'error', filter text DEFAULT NULL, memory text DEFAULT 'auto',
+    sample integer DEFAULT NULL)
 RETURNS TABLE (k bigint, inertia double precision, davies_bouldin double precision, calinski_harabasz double precision,
     simplified_silhouette double precision, clusters integer, n_iter integer, converged boolean,
     silhouette double precision, silhouette_error double precision, bic double precision, suggestion text)
-AS 'MODULE_PATHNAME', 'pgkm_table_sweep'
+AS 'MODULE_PATHNAME', 'pgkm_kmeans_sweep'
 LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000 ROWS 20 SUPPORT pgkm_plan_support;
 COMMENT ON FUNCTION kmeans_sweep IS 'clusters the rows of a table for each k of a range and returns how good the clusters are';
 
 CREATE FUNCTION kmeans_tree(
-    relation regclass, features text[], branches text, k bigint DEFAULT NULL,
-    init text DEFAULT 'k-means++', n_init integer DEFAULT 1, max_iter integer DEFAULT 300,
-    tol double precision DEFAULT 1e-4, seed bigint DEFAULT 0, metric text DEFAULT 'l2',
-    standardize boolean DEFAULT false, refine boolean DEFAULT false, weight text DEFAULT NULL,
-    loaded boolean DEFAULT false, nulls text DEFAULT 'error', filter text DEFAULT NULL)
+    relation regclass, features text[], branches text DEFAULT NULL, k bigint DEFAULT NULL,
+    options kmeans_options DEFAULT NULL, weight text DEFAULT NULL,
+    nulls text DEFAULT 'error', filter text DEFAULT NULL, memory text DEFAULT 'auto')
 RETURNS TABLE (node_id integer, parent_id integer, level integer, centroid double precision[], size bigint)
-AS 'MODULE_PATHNAME', 'pgkm_table_tree'
+AS 'MODULE_PATHNAME', 'pgkm_kmeans_tree'
 LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000 ROWS 1000;
 COMMENT ON FUNCTION kmeans_tree IS 'divides the rows of a table into clusters and these into clusters, by levels or by bisecting';
 
@@ -384,7 +362,7 @@ CREATE FUNCTION kmeans_load(
     relation regclass, features text[], weight text DEFAULT NULL, nulls text DEFAULT 'error', filter text DEFAULT NULL) RETURNS bigint
 AS 'MODULE_PATHNAME', 'pgkm_kmeans_load'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 1000000;
-COMMENT ON FUNCTION kmeans_load IS 'reads the rows of a table and keeps them in the session, for calls with loaded => true';
+COMMENT ON FUNCTION kmeans_load IS 'reads the rows of a table and keeps them in the session, for calls with memory => ''loaded''';
 
 CREATE FUNCTION kmeans_unload(relation regclass DEFAULT NULL, features text[] DEFAULT NULL, weight text DEFAULT NULL)
 RETURNS bigint
@@ -410,31 +388,31 @@ COMMENT ON FUNCTION kmeans_loaded IS 'the loads that kmeans_load keeps in the se
 
 -- Users' own reductions
 
-CREATE FUNCTION reduction_define(
+CREATE FUNCTION kmeans_reduction(
     index text DEFAULT NULL, value text DEFAULT NULL, cells text DEFAULT NULL, op text DEFAULT NULL,
     filter text DEFAULT NULL, key text DEFAULT NULL, let jsonb DEFAULT NULL, exact boolean DEFAULT NULL)
 RETURNS jsonb
 AS 'MODULE_PATHNAME', 'pgkm_reduction_define'
 LANGUAGE C IMMUTABLE PARALLEL SAFE;
-COMMENT ON FUNCTION reduction_define IS 'a reduction as a value, to keep in a table and to give to reduce and reduction_iterate';
+COMMENT ON FUNCTION kmeans_reduction IS 'a reduction as a value, to keep in a table and to give to kmeans_reduce and kmeans_reduce_iterate';
 
-CREATE FUNCTION reduce(
+CREATE FUNCTION kmeans_reduce(
     relation regclass, reduction jsonb DEFAULT NULL, params jsonb DEFAULT NULL,
     index text DEFAULT NULL, value text DEFAULT NULL, cells text DEFAULT NULL, op text DEFAULT NULL,
     filter text DEFAULT NULL, key text DEFAULT NULL, let jsonb DEFAULT NULL, exact boolean DEFAULT NULL)
 RETURNS TABLE (cell bigint, value double precision[])
 AS 'MODULE_PATHNAME', 'pgkm_reduce'
 LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000 ROWS 1000;
-COMMENT ON FUNCTION reduce IS 'reduces the rows of a table to cells: for each row R[index] = R[index] op value';
+COMMENT ON FUNCTION kmeans_reduce IS 'reduces the rows of a table to cells: for each row R[index] = R[index] op value';
 
-CREATE FUNCTION reduce_many(
+CREATE FUNCTION kmeans_reduce_many(
     relation regclass, objects jsonb, params jsonb DEFAULT NULL, let jsonb DEFAULT NULL, exact boolean DEFAULT false)
 RETURNS TABLE (object text, cell bigint, value double precision[])
 AS 'MODULE_PATHNAME', 'pgkm_reduce_many'
 LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000 ROWS 1000;
-COMMENT ON FUNCTION reduce_many IS 'reduces the rows of a table to several reduction objects in one pass';
+COMMENT ON FUNCTION kmeans_reduce_many IS 'reduces the rows of a table to several reduction objects in one pass';
 
-CREATE FUNCTION reduction_source(
+CREATE FUNCTION kmeans_reduce_source(
     relation regclass, reduction jsonb DEFAULT NULL, params jsonb DEFAULT NULL,
     index text DEFAULT NULL, value text DEFAULT NULL, cells text DEFAULT NULL, op text DEFAULT NULL,
     filter text DEFAULT NULL, key text DEFAULT NULL, let jsonb DEFAULT NULL, exact boolean DEFAULT NULL,
@@ -442,15 +420,15 @@ CREATE FUNCTION reduction_source(
 RETURNS text
 AS 'MODULE_PATHNAME', 'pgkm_source_of_reduction'
 LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000;
-COMMENT ON FUNCTION reduction_source IS 'the CUDA C++ that a reduction becomes on a GPU';
+COMMENT ON FUNCTION kmeans_reduce_source IS 'the CUDA C++ that a reduction becomes on a GPU';
 
-CREATE FUNCTION reduction_iterate(
+CREATE FUNCTION kmeans_reduce_iterate(
     relation regclass, reduction jsonb, start jsonb, update jsonb, until text DEFAULT NULL, max_iter integer DEFAULT 100,
     params OUT jsonb, n_iter OUT integer, converged OUT boolean)
 RETURNS record
 AS 'MODULE_PATHNAME', 'pgkm_reduction_iterate'
 LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000;
-COMMENT ON FUNCTION reduction_iterate IS 'runs a reduction in a loop, with parameters made of its last result';
+COMMENT ON FUNCTION kmeans_reduce_iterate IS 'runs a reduction in a loop, with parameters made of its last result';
 
 -- Several servers: what a server that runs a fit calls on those that hold rows
 
@@ -548,7 +526,7 @@ CREATE FUNCTION pca_options(
 ) RETURNS pca_options
 AS 'MODULE_PATHNAME', 'pgkm_pca_options'
 LANGUAGE C IMMUTABLE PARALLEL SAFE COST 10;
-COMMENT ON FUNCTION pca_options IS 'options for pca, checked; n_components is a number, a share of the variance, or NULL for all';
+COMMENT ON FUNCTION pca_options IS 'options of a PCA, checked; n_components is a number, a share of the variance, or NULL for all';
 
 CREATE TYPE pca_model AS (
     n_components             integer,
@@ -596,11 +574,10 @@ COMMENT ON FUNCTION pgkm_pca_final IS 'final function of the aggregate pca: comp
 
 CREATE FUNCTION pca_fit(
     relation regclass, features text[],
-    n_components double precision DEFAULT NULL, whiten boolean DEFAULT false, standardize boolean DEFAULT false,
-    weight text DEFAULT NULL, loaded boolean DEFAULT false, nulls text DEFAULT 'error', filter text DEFAULT NULL,
-    memory text DEFAULT 'auto')
+    options pca_options DEFAULT NULL, weight text DEFAULT NULL,
+    nulls text DEFAULT 'error', filter text DEFAULT NULL, memory text DEFAULT 'auto')
 RETURNS pca_model
-AS 'MODULE_PATHNAME', 'pgkm_pca_fit'
+AS 'MODULE_PATHNAME', 'pgkm_pca_table_fit'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 1000000 SUPPORT pgkm_plan_support;
 COMMENT ON FUNCTION pca_fit IS 'principal component analysis of a table, view or foreign table by the columns that features names';
 
@@ -634,7 +611,7 @@ CREATE FUNCTION gmm_options(
 ) RETURNS gmm_options
 AS 'MODULE_PATHNAME', 'pgkm_gmm_options'
 LANGUAGE C IMMUTABLE PARALLEL SAFE COST 10;
-COMMENT ON FUNCTION gmm_options IS 'options for gmm and gmm_label, checked; NULL means the default';
+COMMENT ON FUNCTION gmm_options IS 'options of a mixture, checked; NULL means the default';
 
 CREATE TYPE gmm_model AS (
     k               integer,
@@ -689,50 +666,39 @@ COMMENT ON FUNCTION pgkm_gmm_final IS 'final function of the aggregate gmm: fits
 
 CREATE FUNCTION gmm_fit(
     relation regclass, features text[], k bigint,
-    covariance_type text DEFAULT 'full', tol double precision DEFAULT 1e-3, reg_covar double precision DEFAULT 1e-6,
-    max_iter integer DEFAULT 100, n_init integer DEFAULT 1, weights_init double precision[] DEFAULT NULL,
-    means_init double precision[] DEFAULT NULL, precisions_init double precision[] DEFAULT NULL, seed bigint DEFAULT 0,
-    standardize boolean DEFAULT false, weight text DEFAULT NULL,
-    loaded boolean DEFAULT false, nulls text DEFAULT 'error', filter text DEFAULT NULL,
-    memory text DEFAULT 'auto')
+    options gmm_options DEFAULT NULL, weight text DEFAULT NULL,
+    nulls text DEFAULT 'error', filter text DEFAULT NULL, memory text DEFAULT 'auto')
 RETURNS gmm_model
-AS 'MODULE_PATHNAME', 'pgkm_gmm_fit'
+AS 'MODULE_PATHNAME', 'pgkm_gmm_table_fit'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 1000000 SUPPORT pgkm_plan_support;
 COMMENT ON FUNCTION gmm_fit IS 'Gaussian mixture of a table, view or foreign table by the columns that features names';
 
 CREATE FUNCTION gmm_sweep(
     relation regclass, features text[], k_min bigint, k_max bigint,
-    covariance_type text DEFAULT 'full', tol double precision DEFAULT 1e-3, reg_covar double precision DEFAULT 1e-6,
-    max_iter integer DEFAULT 100, n_init integer DEFAULT 1, seed bigint DEFAULT 0,
-    standardize boolean DEFAULT false, weight text DEFAULT NULL,
-    loaded boolean DEFAULT false, nulls text DEFAULT 'error', filter text DEFAULT NULL)
+    options gmm_options DEFAULT NULL, weight text DEFAULT NULL,
+    nulls text DEFAULT 'error', filter text DEFAULT NULL, memory text DEFAULT 'auto')
 RETURNS TABLE (k bigint, log_likelihood double precision, aic double precision, bic double precision,
     components integer, n_iter integer, converged boolean, suggestion text)
-AS 'MODULE_PATHNAME', 'pgkm_gmm_sweep'
+AS 'MODULE_PATHNAME', 'pgkm_gmm_table_sweep'
 LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000 ROWS 20;
 COMMENT ON FUNCTION gmm_sweep IS 'fits Gaussian mixtures of each number of components of a range and returns how well they describe the rows';
 
 CREATE FUNCTION gmm_labels(
     relation regclass, features text[], k bigint,
-    covariance_type text DEFAULT 'full', tol double precision DEFAULT 1e-3, reg_covar double precision DEFAULT 1e-6,
-    max_iter integer DEFAULT 100, n_init integer DEFAULT 1, weights_init double precision[] DEFAULT NULL,
-    means_init double precision[] DEFAULT NULL, precisions_init double precision[] DEFAULT NULL, seed bigint DEFAULT 0,
-    standardize boolean DEFAULT false, weight text DEFAULT NULL,
-    loaded boolean DEFAULT false, nulls text DEFAULT 'error', filter text DEFAULT NULL)
+    options gmm_options DEFAULT NULL, weight text DEFAULT NULL,
+    nulls text DEFAULT 'error', filter text DEFAULT NULL, memory text DEFAULT 'auto')
 RETURNS TABLE (row_ctid tid, component_id integer, row_table regclass)
-AS 'MODULE_PATHNAME', 'pgkm_gmm_labels'
+AS 'MODULE_PATHNAME', 'pgkm_gmm_table_labels'
 LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000 ROWS 100000 SUPPORT pgkm_plan_support;
 COMMENT ON FUNCTION gmm_labels IS 'fits a Gaussian mixture to the rows of a table and returns the component id of each row';
 
 CREATE FUNCTION gmm_cluster(
     relation regclass, features text[], k bigint,
-    covariance_type text DEFAULT 'full', tol double precision DEFAULT 1e-3, reg_covar double precision DEFAULT 1e-6,
-    max_iter integer DEFAULT 100, n_init integer DEFAULT 1, weights_init double precision[] DEFAULT NULL,
-    means_init double precision[] DEFAULT NULL, precisions_init double precision[] DEFAULT NULL, seed bigint DEFAULT 0,
-    standardize boolean DEFAULT false, weight text DEFAULT NULL,
-    label_column text DEFAULT NULL, overwrite boolean DEFAULT false, nulls text DEFAULT 'error', filter text DEFAULT NULL)
+    options gmm_options DEFAULT NULL, weight text DEFAULT NULL,
+    nulls text DEFAULT 'error', filter text DEFAULT NULL, memory text DEFAULT 'auto',
+    label_column text DEFAULT NULL, overwrite boolean DEFAULT false)
 RETURNS gmm_model
-AS 'MODULE_PATHNAME', 'pgkm_gmm_cluster'
+AS 'MODULE_PATHNAME', 'pgkm_gmm_table_cluster'
 LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000000;
 COMMENT ON FUNCTION gmm_cluster IS 'fits a Gaussian mixture to the rows of a table and writes the component id of each row into a column of the table, and returns the model';
 
@@ -740,31 +706,22 @@ COMMENT ON FUNCTION gmm_cluster IS 'fits a Gaussian mixture to the rows of a tab
 
 CREATE FUNCTION kmeans_plot(
     relation regclass, features text[], k bigint DEFAULT NULL,
-    init text DEFAULT 'k-means++', init_centroids double precision[] DEFAULT NULL, n_init integer DEFAULT 1,
-    max_iter integer DEFAULT 300, tol double precision DEFAULT 1e-4, seed bigint DEFAULT 0,
-    metric text DEFAULT 'l2', standardize boolean DEFAULT false, refine boolean DEFAULT false,
-    min_size double precision DEFAULT NULL, max_size double precision DEFAULT NULL,
-    batch_size integer DEFAULT NULL, init_model kmeans_model DEFAULT NULL,
-    max_radius double precision DEFAULT 0, weight text DEFAULT NULL,
-    loaded boolean DEFAULT false, label_column text DEFAULT NULL,
-    width integer DEFAULT 720, height integer DEFAULT 480, title text DEFAULT NULL, sample integer DEFAULT 5000,
-    nulls text DEFAULT 'error', filter text DEFAULT NULL)
+    options kmeans_options DEFAULT NULL, weight text DEFAULT NULL,
+    nulls text DEFAULT 'error', filter text DEFAULT NULL, memory text DEFAULT 'auto',
+    label_column text DEFAULT NULL, width integer DEFAULT 720, height integer DEFAULT 480, title text DEFAULT NULL,
+    sample integer DEFAULT 5000)
 RETURNS text
-AS 'MODULE_PATHNAME', 'pgkm_kmeans_plot'
+AS 'MODULE_PATHNAME', 'pgkm_clusters_plot'
 LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000;
 COMMENT ON FUNCTION kmeans_plot IS 'draws the clusters of a table, or what its label column says, as SVG';
 
 CREATE FUNCTION kmeans_sweep_plot(
     relation regclass, features text[], k_min bigint, k_max bigint,
-    init text DEFAULT NULL, n_init integer DEFAULT 1, max_iter integer DEFAULT 300,
-    tol double precision DEFAULT 1e-4, seed bigint DEFAULT 0, metric text DEFAULT 'l2',
-    standardize boolean DEFAULT false, refine boolean DEFAULT false,
-    min_size double precision DEFAULT NULL, max_size double precision DEFAULT NULL,
-    batch_size integer DEFAULT NULL, weight text DEFAULT NULL,
-    loaded boolean DEFAULT false, width integer DEFAULT 720, height integer DEFAULT 480, title text DEFAULT NULL,
-    nulls text DEFAULT 'error', filter text DEFAULT NULL)
+    options kmeans_options DEFAULT NULL, weight text DEFAULT NULL,
+    nulls text DEFAULT 'error', filter text DEFAULT NULL, memory text DEFAULT 'auto',
+    width integer DEFAULT 720, height integer DEFAULT 480, title text DEFAULT NULL)
 RETURNS text
-AS 'MODULE_PATHNAME', 'pgkm_sweep_plot'
+AS 'MODULE_PATHNAME', 'pgkm_curves_plot'
 LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000;
 COMMENT ON FUNCTION kmeans_sweep_plot IS 'draws how good the clusters of a table are for each k of a range, as SVG';
 
@@ -878,7 +835,7 @@ DECLARE
     made record;
 BEGIN
     FOR made IN SELECT * FROM (VALUES
-        ('kmeans_options.init', 'k-means++, k-means||, random or first'),
+        ('kmeans_options.init', 'auto, k-means++, k-means||, random or first'),
         ('kmeans_options.init_centroids', 'first centroids, k x d, instead of init'),
         ('kmeans_options.n_init', 'runs from different first centroids; the best one counts'),
         ('kmeans_options.max_iter', 'iterations at most'),

@@ -20,16 +20,16 @@ DROP TABLE plots;
 -- The same bytes for the rows in another order, after an UPDATE of each row, from a view, from loaded rows, with any threads.
 CREATE TABLE plot_shuffled AS TABLE plot_rows ORDER BY md5(id::text);
 CREATE VIEW plot_view AS SELECT * FROM plot_rows ORDER BY -id;
-CREATE FUNCTION plot_all(relation regclass, loaded boolean DEFAULT false) RETURNS TABLE (kind text, md5 text) LANGUAGE sql AS $$
+CREATE FUNCTION plot_all(relation regclass, memory text DEFAULT 'auto') RETURNS TABLE (kind text, md5 text) LANGUAGE sql AS $$
     SELECT kind, md5(svg) FROM (VALUES
-        ('two features', kmeans_plot(relation, '{x,y}', 5, loaded => loaded, title => 'a')),
-        ('sampled', kmeans_plot(relation, '{x,y}', 5, loaded => loaded, title => 'a', sample => 300)),
-        ('components', kmeans_plot(relation, '{x,y,z}', 5, loaded => loaded, title => 'a', sample => 300)),
-        ('weights', kmeans_plot(relation, '{x,y}', 5, weight => 'w', loaded => loaded, title => 'a', sample => 300)),
-        ('weighted components', kmeans_plot(relation, '{x,y,z}', 5, weight => 'w', loaded => loaded, title => 'a', sample => 300)),
-        ('one feature', kmeans_plot(relation, '{x}', 3, loaded => loaded, title => 'a')),
-        ('standardized', kmeans_plot(relation, '{x,y,z}', 3, standardize => true, loaded => loaded, title => 'a')),
-        ('sweep', kmeans_sweep_plot(relation, '{x,y}', 1, 7, loaded => loaded, title => 'a'))) AS s (kind, svg) $$;
+        ('two features', kmeans_plot(relation, '{x,y}', 5, memory => memory, title => 'a')),
+        ('sampled', kmeans_plot(relation, '{x,y}', 5, memory => memory, title => 'a', sample => 300)),
+        ('components', kmeans_plot(relation, '{x,y,z}', 5, memory => memory, title => 'a', sample => 300)),
+        ('weights', kmeans_plot(relation, '{x,y}', 5, weight => 'w', memory => memory, title => 'a', sample => 300)),
+        ('weighted components', kmeans_plot(relation, '{x,y,z}', 5, weight => 'w', memory => memory, title => 'a', sample => 300)),
+        ('one feature', kmeans_plot(relation, '{x}', 3, memory => memory, title => 'a')),
+        ('standardized', kmeans_plot(relation, '{x,y,z}', 3, options => kmeans_options(standardize => true), memory => memory, title => 'a')),
+        ('sweep', kmeans_sweep_plot(relation, '{x,y}', 1, 7, memory => memory, title => 'a'))) AS s (kind, svg) $$;
 CREATE TABLE plot_wanted AS SELECT * FROM plot_all('plot_rows');
 SELECT count(DISTINCT md5) AS different FROM plot_wanted;
 SELECT 'shuffled' AS kind, count(*) FROM (TABLE plot_wanted EXCEPT SELECT * FROM plot_all('plot_shuffled')) AS s
@@ -40,12 +40,12 @@ SELECT 'updated' AS kind, count(*) FROM (TABLE plot_wanted EXCEPT SELECT * FROM 
 RESET pg_kmeans.cpu_threads;
 SELECT kmeans_load('plot_rows', '{x,y}'), kmeans_load('plot_rows', '{x,y,z}'), kmeans_load('plot_rows', '{x}'), kmeans_load('plot_rows', '{x,y}', 'w'),
     kmeans_load('plot_rows', '{x,y,z}', 'w');
-SELECT 'loaded' AS kind, count(*) FROM (TABLE plot_wanted EXCEPT SELECT * FROM plot_all('plot_rows', true)) AS s;
+SELECT 'loaded' AS kind, count(*) FROM (TABLE plot_wanted EXCEPT SELECT * FROM plot_all('plot_rows', 'loaded')) AS s;
 -- A picture leaves loaded rows as they are.
-SELECT kmeans_fit('plot_rows', '{x,y,z}', 5, weight => 'w', loaded => true) = kmeans_fit('plot_rows', '{x,y,z}', 5, weight => 'w') AS same;
+SELECT kmeans_fit('plot_rows', '{x,y,z}', 5, weight => 'w', memory => 'loaded') = kmeans_fit('plot_rows', '{x,y,z}', 5, weight => 'w') AS same;
 SELECT kmeans_unload();
 -- Another seed takes other rows.
-SELECT kmeans_plot('plot_rows', '{x,y}', 1, sample => 300) = kmeans_plot('plot_rows', '{x,y}', 1, sample => 300, seed => 1) AS same;
+SELECT kmeans_plot('plot_rows', '{x,y}', 1, sample => 300) = kmeans_plot('plot_rows', '{x,y}', 1, sample => 300, options => kmeans_options(seed => 1)) AS same;
 
 -- By labels that a fit wrote: the picture of that fit, but for its inertia.
 SELECT count(*) FROM kmeans_centroids(kmeans_cluster('plot_rows', '{x,y}', 5, label_column => 'cluster'));
@@ -73,7 +73,7 @@ SELECT count(*) AS clusters, count(DISTINCT m) AS marks, count(DISTINCT m[1]) AS
 -- A sample is about as large as asked for.
 CREATE TABLE plot_many AS SELECT exp(3 * sin(i * 2.1)) AS x, exp(3 * cos(i * 1.3)) AS y, i % 3 AS small, i % 20 AS label FROM generate_series(1, 50000) AS i;
 SELECT sample, plot_times(svg, 'h[.]1') BETWEEN sample * 0.9 AND sample * 1.1 + 3 AS about, length(svg) < 8000 + 20 * sample AS short
-FROM unnest(ARRAY[100, 1000, 5000]) AS sample, kmeans_plot('plot_many', '{x,y}', 3, max_iter => 2, sample => sample) AS svg;
+FROM unnest(ARRAY[100, 1000, 5000]) AS sample, kmeans_plot('plot_many', '{x,y}', 3, options => kmeans_options(max_iter => 2), sample => sample) AS svg;
 -- A row apart is drawn, and so is each of few places that many rows share.
 INSERT INTO plot_many VALUES (1000, 1000, 0, 0);
 SELECT svg ~ 'M5[0-9]+(\.[0-9])? [0-9]{2}(\.[0-9])?h[.]1' AS drawn FROM kmeans_plot('plot_many', '{x,y}', 1, sample => 100) AS svg;
@@ -110,7 +110,7 @@ FROM kmeans_sweep_plot('plot_near', '{x}', 1, 3) AS svg, regexp_matches(svg, '[M
 DROP TABLE plot_near;
 -- EM: a dot for each iteration.
 SELECT n_iter = plot_times(svg, 'h[.]1') AS dots, svg ~ '>log-likelihood of all rows' AS named, svg ~ 'covariances: diag, [0-9]+ iterations, converged' AS told
-FROM (SELECT (m).n_iter, gmm_plot(m) AS svg FROM (SELECT gmm_fit('plot_shuffled', '{x,y}', 3, covariance_type => 'diag') AS m) AS s) AS t;
+FROM (SELECT (m).n_iter, gmm_plot(m) AS svg FROM (SELECT gmm_fit('plot_shuffled', '{x,y}', 3, options => gmm_options(covariance_type => 'diag')) AS m) AS s) AS t;
 
 -- Wrong input.
 SELECT kmeans_plot('plot_many', '{x,y}');
@@ -119,19 +119,19 @@ SELECT kmeans_plot('plot_many', '{x,y}', 0);
 SELECT kmeans_plot('plot_many', '{x,nothing}', 2);
 SELECT kmeans_plot('plot_many', '{x,y}', label_column => 'Label');
 SELECT kmeans_plot('plot_many', '{x,y}', label_column => 'x');
-SELECT kmeans_plot('plot_many', '{x,y}', label_column => 'label', loaded => true);
+SELECT kmeans_plot('plot_many', '{x,y}', label_column => 'label', memory => 'loaded');
 SELECT kmeans_plot('plot_nothing', '{x,y}', 2);
 SELECT kmeans_plot(NULL, '{x,y}', 2);
 SELECT kmeans_plot('plot_many', NULL, 2);
 SELECT kmeans_plot('plot_many', '{x,y}', 2, width => 319);
 SELECT kmeans_plot('plot_many', '{x,y}', 2, height => 4001);
 SELECT kmeans_plot('plot_many', '{x,y}', 2, sample => 9);
-SELECT kmeans_plot('plot_many', '{x,y}', 2, init => 'x');
+SELECT kmeans_plot('plot_many', '{x,y}', 2, options => kmeans_options(init => 'x'));
 SELECT kmeans_sweep_plot('plot_many', '{x,y}', 3, 2);
 SELECT kmeans_sweep_plot('plot_many', '{x,y}', 2, 3, height => 0);
-SELECT gmm_plot(jsonb_populate_record(m, '{"trace": [1]}')) FROM (SELECT gmm_fit('plot_many', '{x,y}', 2, max_iter => 2) AS m) AS s;
-SELECT gmm_plot(jsonb_populate_record(m, '{"n_iter": null}')) FROM (SELECT gmm_fit('plot_many', '{x,y}', 2, max_iter => 2) AS m) AS s;
-SELECT gmm_plot(m, width => 1) FROM (SELECT gmm_fit('plot_many', '{x,y}', 2, max_iter => 2) AS m) AS s;
+SELECT gmm_plot(jsonb_populate_record(m, '{"trace": [1]}')) FROM (SELECT gmm_fit('plot_many', '{x,y}', 2, options => gmm_options(max_iter => 2)) AS m) AS s;
+SELECT gmm_plot(jsonb_populate_record(m, '{"n_iter": null}')) FROM (SELECT gmm_fit('plot_many', '{x,y}', 2, options => gmm_options(max_iter => 2)) AS m) AS s;
+SELECT gmm_plot(m, width => 1) FROM (SELECT gmm_fit('plot_many', '{x,y}', 2, options => gmm_options(max_iter => 2)) AS m) AS s;
 CREATE TABLE plot_labels AS SELECT i AS label, i % 7 AS a FROM generate_series(1, 100001) AS i;
 SELECT kmeans_plot('plot_labels', '{label,a}', label_column => 'label');
 SELECT kmeans_plot('plot_labels', '{label,a}', 1000000);

@@ -19,7 +19,7 @@ BEGIN
 END
 $$;
 CREATE VIEW progress_view AS SELECT x, y + CASE WHEN x = 0 AND y = 0 THEN progress_note() ELSE 0 END AS y FROM progress_points;
-SELECT (kmeans_fit('progress_view', '{x,y}', 4, init => 'first')).k;
+SELECT (kmeans_fit('progress_view', '{x,y}', 4, options => kmeans_options(init => 'first'))).k;
 SELECT count(*) FROM pg_stat_progress_kmeans;
 
 -- after it
@@ -31,11 +31,11 @@ SELECT function, relid::regclass, started <= clock_timestamp() AS started, n, d,
 FROM kmeans_last_run();
 SET pg_kmeans.backend = cpu;
 \x
-SELECT count(kmeans_fit('progress_view', '{x,y}', 4, init => 'first')) FROM (VALUES (1)) AS v;
+SELECT count(kmeans_fit('progress_view', '{x,y}', 4, options => kmeans_options(init => 'first'))) FROM (VALUES (1)) AS v;
 SELECT * FROM progress_last;
-SELECT count(*) FROM kmeans_labels('progress_points', '{x,y}', 3, init => 'first');
+SELECT count(*) FROM kmeans_labels('progress_points', '{x,y}', 3, options => kmeans_options(init => 'first'));
 SELECT * FROM progress_last;
-SELECT count(*) FROM kmeans_centroids(kmeans_cluster('progress_points', '{x,y}', 3, init => 'first', n_init => 2));
+SELECT count(*) FROM kmeans_centroids(kmeans_cluster('progress_points', '{x,y}', 3, options => kmeans_options(init => 'first', n_init => 2)));
 SELECT function, scan, n_init FROM kmeans_last_run();
 SELECT (kmeans(ARRAY[x, y], 5, kmeans_options(init => 'random', n_init => 3))).k FROM progress_points;
 SELECT * FROM progress_last;
@@ -43,13 +43,13 @@ SELECT count(l) FROM (SELECT kmeans_label(ARRAY[x, y], 2) OVER () AS l FROM prog
 SELECT function, relid, scan, scan_ms FROM kmeans_last_run();
 -- mixtures and principal components: without strategies; the latter with components, but nothing
 -- to seed or iterate
-SELECT count(gmm_fit('progress_points', '{x,y}', 2, n_init => 2, covariance_type => 'diag')) FROM (VALUES (1)) AS v;
+SELECT count(gmm_fit('progress_points', '{x,y}', 2, options => gmm_options(n_init => 2, covariance_type => 'diag'))) FROM (VALUES (1)) AS v;
 SELECT * FROM progress_last;
 SELECT (gmm(ARRAY[x, y], 3, gmm_options(max_iter => 2))).k FROM progress_points;
 SELECT function, relid, n, d, k, n_iter, n_init, backend, scan FROM kmeans_last_run();
 SELECT count(l) FROM (SELECT gmm_label(ARRAY[x, y], 2) OVER () AS l FROM progress_points) AS s;
 SELECT function, k FROM kmeans_last_run();
-SELECT count(pca_fit('progress_points', '{x,y}', 1)) FROM (VALUES (1)) AS v;
+SELECT count(pca_fit('progress_points', '{x,y}', options => pca_options(n_components => 1))) FROM (VALUES (1)) AS v;
 SELECT function, relid::regclass, groups, n, d, k, n_iter, n_init, backend, scan, rows_scanned, bytes_moved, transfer_ms > 0 AS transferred,
        seeding_ms, iterations_ms > 0 AS solved, labels_ms FROM kmeans_last_run();
 SELECT (pca(ARRAY[x, y])).n_components FROM progress_points;

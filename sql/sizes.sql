@@ -4,30 +4,30 @@ SELECT i AS id, (i * 7919 % 1009)::double precision / 100 + CASE WHEN i % 10 = 0
 FROM generate_series(1, 3000) AS i;
 SELECT o, m.k, m.size, (SELECT sum(s) FROM unnest(m.size) AS s) AS n
 FROM unnest(ARRAY['{}', '{"lo":500}', '{"hi":800}', '{"lo":600,"hi":600}', '{"lo":0.18,"hi":0.22}', '{"lo":0.2}', '{"hi":0.2}']::jsonb[]) AS o,
-    LATERAL kmeans_fit('size_rows', '{x,y}', 5, min_size => (o->>'lo')::float8, max_size => (o->>'hi')::float8) AS m;
+    LATERAL kmeans_fit('size_rows', '{x,y}', 5, options => kmeans_options(min_size => (o->>'lo')::float8, max_size => (o->>'hi')::float8)) AS m;
 
 -- One model by the aggregate, whatever the order, and by all table functions; labels are those of the bounded fit.
 CREATE TABLE size_models AS
 SELECT k, kmeans(ARRAY[x, y], k, kmeans_options(seed => 3, min_size => 3000 / k - 10, max_size => 3000 / k + 10)) AS m
 FROM size_rows, generate_series(2, 12, 5) AS k GROUP BY k;
 SELECT k, (m).k AS clusters, (SELECT min(s) >= 3000 / k - 10 AND max(s) <= 3000 / k + 10 FROM unnest((m).size) AS s) AS within,
-    m = kmeans_fit('size_rows', '{x,y}', k, seed => 3, min_size => 3000 / k - 10, max_size => 3000 / k + 10) AS fit,
+    m = kmeans_fit('size_rows', '{x,y}', k, options => kmeans_options(seed => 3, min_size => 3000 / k - 10, max_size => 3000 / k + 10)) AS fit,
     m = (SELECT kmeans(ARRAY[x, y], k, kmeans_options(seed => 3, min_size => 3000 / k - 10, max_size => 3000 / k + 10) ORDER BY md5(id::text)) FROM size_rows) AS shuffled,
-    (SELECT array_agg(n ORDER BY c) FROM (SELECT l.cluster_id AS c, count(*) AS n FROM kmeans_labels('size_rows', '{x,y}', k, seed => 3, min_size => 3000 / k - 10, max_size => 3000 / k + 10) AS l GROUP BY 1) AS s) = (m).size AS labels,
+    (SELECT array_agg(n ORDER BY c) FROM (SELECT l.cluster_id AS c, count(*) AS n FROM kmeans_labels('size_rows', '{x,y}', k, options => kmeans_options(seed => 3, min_size => 3000 / k - 10, max_size => 3000 / k + 10)) AS l GROUP BY 1) AS s) = (m).size AS labels,
     (SELECT array_agg(n ORDER BY c) FROM (SELECT c, count(*) AS n FROM (SELECT kmeans_label(ARRAY[x, y], k, kmeans_options(seed => 3, min_size => 3000 / k - 10, max_size => 3000 / k + 10)) OVER () AS c FROM size_rows) AS l GROUP BY 1) AS s) = (m).size AS window_function
 FROM size_models ORDER BY k;
 -- distances are those to the row's own centroid, and add up to the inertia
 SELECT k, round((sum(l.distance ^ 2) / (m).inertia)::numeric, 9) AS share,
     bool_and(abs(l.distance - (kmeans_transform(m, ARRAY[x, y]))[l.cluster_id + 1]) < 1e-9) AS own,
     count(*) FILTER (WHERE l.cluster_id <> kmeans_predict(m, ARRAY[x, y])) > 0 AS some_not_nearest
-FROM size_models, LATERAL kmeans_labels('size_rows', '{x,y}', k, seed => 3, min_size => 3000 / k - 10, max_size => 3000 / k + 10) AS l JOIN size_rows AS t ON t.ctid = l.row_ctid
+FROM size_models, LATERAL kmeans_labels('size_rows', '{x,y}', k, options => kmeans_options(seed => 3, min_size => 3000 / k - 10, max_size => 3000 / k + 10)) AS l JOIN size_rows AS t ON t.ctid = l.row_ctid
 GROUP BY k, m ORDER BY k;
 SELECT bool_and(s.inertia = (m).inertia) AS sweep
-FROM size_models JOIN kmeans_sweep('size_rows', '{x,y}', 2, 2, seed => 3, min_size => 1490, max_size => 1510) AS s USING (k);
-SELECT s.k, s.clusters, s.inertia > 0 AS fitted FROM kmeans_sweep('size_rows', '{x,y}', 1, 4, min_size => 0.2) AS s;
-SELECT size, (origin).options->'min_size' AS least, (origin).options->'max_size' AS most FROM kmeans_cluster('size_rows', '{x,y}', 4, min_size => 700, max_size => 800);
+FROM size_models JOIN kmeans_sweep('size_rows', '{x,y}', 2, 2, options => kmeans_options(seed => 3, min_size => 1490, max_size => 1510)) AS s USING (k);
+SELECT s.k, s.clusters, s.inertia > 0 AS fitted FROM kmeans_sweep('size_rows', '{x,y}', 1, 4, options => kmeans_options(min_size => 0.2)) AS s;
+SELECT size, (origin).options->'min_size' AS least, (origin).options->'max_size' AS most FROM kmeans_cluster('size_rows', '{x,y}', 4, options => kmeans_options(min_size => 700, max_size => 800));
 SELECT cluster_id, count(*) FROM size_rows GROUP BY 1 ORDER BY 1;
-SELECT kmeans_plot('size_rows', '{x,y}', 3, max_size => 1000) LIKE '%1,000%' AS plot;
+SELECT kmeans_plot('size_rows', '{x,y}', 3, options => kmeans_options(max_size => 1000)) LIKE '%1,000%' AS plot;
 -- groups of a hash aggregate, which are fitted together, and sorted ones, which are not
 CREATE VIEW size_groups AS SELECT part, kmeans(ARRAY[x, y], 7, kmeans_options(min_size => 0.1, max_size => 150)) AS m FROM size_rows GROUP BY part;
 SET enable_sort = off;
@@ -40,8 +40,8 @@ RESET enable_hashagg;
 -- directions, standardized features, runs, refinement, real features, centroids of one's own
 SELECT (r).k, (SELECT min(s) >= 450 AND max(s) <= 550 FROM unnest((r).size) AS s) AS within
 FROM unnest(ARRAY['{}', '{"metric":"cosine"}', '{"standardize":true}', '{"n_init":3}', '{"refine":true}', '{"init":"k-means||"}', '{"init":"random"}', '{"init":"first"}']::jsonb[]) AS o,
-    LATERAL kmeans_fit('size_rows', '{x,y,id}', 6, init => coalesce(o->>'init', 'k-means++'), n_init => coalesce((o->>'n_init')::integer, 1), metric => coalesce(o->>'metric', 'l2'),
-                       standardize => o ? 'standardize', refine => o ? 'refine', min_size => 450, max_size => 550) AS r;
+    LATERAL kmeans_fit('size_rows', '{x,y,id}', 6, options => kmeans_options(init => coalesce(o->>'init', 'k-means++'), n_init => coalesce((o->>'n_init')::integer, 1), metric => coalesce(o->>'metric', 'l2'),
+                       standardize => o ? 'standardize', refine => o ? 'refine', min_size => 450, max_size => 550)) AS r;
 SELECT (kmeans(ARRAY[x, y]::real[], 3, kmeans_options(min_size => 1000))).size FROM size_rows;
 SELECT (kmeans(ARRAY[x], 2, kmeans_options(max_size => 3, init_centroids => '{{0},{1}}'))).size FROM generate_series(1, 6) AS x;
 -- the cheapest assignment: three rows go to the far centroid, those that lose least by it
@@ -49,7 +49,7 @@ SELECT (kmeans(ARRAY[x], 2, kmeans_options(max_size => 3, max_iter => 1, init_ce
 
 -- a fit that goes on keeps its clusters
 SELECT (m).n_iter AS first, (again).n_iter AS next, (again).size, (again).inertia <= (m).inertia AS no_worse
-FROM kmeans_fit('size_rows', '{x,y}', 4, min_size => 740, max_size => 760) AS m, LATERAL (SELECT kmeans_fit('size_rows', '{x,y}', 4, min_size => 740, max_size => 760, init_model => m) AS again) AS s;
+FROM kmeans_fit('size_rows', '{x,y}', 4, options => kmeans_options(min_size => 740, max_size => 760)) AS m, LATERAL (SELECT kmeans_fit('size_rows', '{x,y}', 4, options => kmeans_options(min_size => 740, max_size => 760, init_model => m)) AS again) AS s;
 
 -- rows that repeat: all clusters are there; fewer rows than clusters
 SELECT m.k, m.centroids, m.size, m.inertia FROM (SELECT kmeans(ARRAY[1.5, 2], 3, kmeans_options(max_size => 4)) AS m FROM generate_series(1, 10)) AS s, LATERAL (SELECT (s.m).*) AS m;
@@ -61,24 +61,24 @@ SELECT (kmeans(ARRAY[x], 2, kmeans_options(min_size => 1))) IS NULL AS no_rows F
 
 -- what cannot be
 \set VERBOSITY terse
-SELECT kmeans_fit('size_rows', '{x,y}', 7, min_size => 500);
-SELECT kmeans_fit('size_rows', '{x,y}', 7, min_size => 3000000000);
-SELECT kmeans_fit('size_rows', '{x,y}', 7, max_size => 400);
-SELECT kmeans_fit('size_rows', '{x,y}', 3, min_size => 0.34);
-SELECT kmeans_fit('size_rows', '{x,y}', 3, max_size => 0.3333);
-SELECT kmeans_fit('size_rows', '{x,y}', 1, min_size => 3001);
-SELECT kmeans_fit('size_rows', '{x,y}', 3, min_size => 900, max_size => 800);
-SELECT kmeans_sweep('size_rows', '{x,y}', 2, 7, min_size => 500);
+SELECT kmeans_fit('size_rows', '{x,y}', 7, options => kmeans_options(min_size => 500));
+SELECT kmeans_fit('size_rows', '{x,y}', 7, options => kmeans_options(min_size => 3000000000));
+SELECT kmeans_fit('size_rows', '{x,y}', 7, options => kmeans_options(max_size => 400));
+SELECT kmeans_fit('size_rows', '{x,y}', 3, options => kmeans_options(min_size => 0.34));
+SELECT kmeans_fit('size_rows', '{x,y}', 3, options => kmeans_options(max_size => 0.3333));
+SELECT kmeans_fit('size_rows', '{x,y}', 1, options => kmeans_options(min_size => 3001));
+SELECT kmeans_fit('size_rows', '{x,y}', 3, options => kmeans_options(min_size => 900, max_size => 800));
+SELECT kmeans_sweep('size_rows', '{x,y}', 2, 7, options => kmeans_options(min_size => 500));
 SELECT part, kmeans(ARRAY[x, y], 3, kmeans_options(min_size => 20)) FROM size_rows WHERE id < 100 OR part = 0 GROUP BY part;
 SELECT kmeans(ARRAY[x], 2, kmeans_options(min_size => 2)) FROM generate_series(1, 3) AS x;
-SELECT kmeans_fit('size_rows', '{x,y}', 3, weight => 'id', min_size => 10);
+SELECT kmeans_fit('size_rows', '{x,y}', 3, weight => 'id', options => kmeans_options(min_size => 10));
 SELECT kmeans(ARRAY[x, y], 2, kmeans_options(max_size => 2000), 1.0) FROM size_rows;
 SELECT o, kmeans_options(min_size => o) FROM unnest(ARRAY[0, 0.5, 1]) AS o WHERE o > 0;
 SELECT kmeans_options(min_size => 0);
 SELECT kmeans_options(max_size => -1);
 SELECT kmeans_options(max_size => 1.5);
 SELECT kmeans_options(max_size => 'NaN');
-SELECT kmeans_fit('size_rows', '{x,y}', 3, min_size => 10, batch_size => 100);
+SELECT kmeans_fit('size_rows', '{x,y}', 3, options => kmeans_options(min_size => 10, batch_size => 100));
 SELECT (gmm_options(min_size => 3)).tol;
 \set VERBOSITY default
 DROP VIEW size_groups;

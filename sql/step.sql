@@ -46,7 +46,7 @@ BEGIN
 END$$;
 SELECT max(abs(a - b)) < 1e-9 AS agrees
 FROM unnest(step_loop('{{0,0},{500,500},{1000,0}}'),
-    (kmeans_fit('step_many', '{f}', 3, init_centroids => '{{0,0},{500,500},{1000,0}}', tol => 0)).centroids) AS t (a, b);
+    (kmeans_fit('step_many', '{f}', 3, options => kmeans_options(init_centroids => '{{0,0},{500,500},{1000,0}}', tol => 0))).centroids) AS t (a, b);
 
 -- Merging: parts, groups of parts, the operator, NULLs.
 CREATE TABLE step_parts AS SELECT g, kmeans_step(f, '{{0,0},{500,500},{1000,0}}') AS s FROM step_many, generate_series(1, 3) AS g GROUP BY g;

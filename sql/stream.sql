@@ -12,14 +12,14 @@ INSERT INTO streamed_parts SELECT i % 5 - 2, i % 3 FROM generate_series(1, 15000
 CREATE TABLE streamed_fits (name text, memory text, model kmeans_model);
 CREATE FUNCTION streamed_fit(memory text) RETURNS void LANGUAGE sql AS $$
     INSERT INTO streamed_fits VALUES
-        ('parallel', memory, kmeans_fit('streamed', '{x,y}', 12, init => 'k-means||', memory => memory)),
-        ('greedy', memory, kmeans_fit('streamed', '{x,y}', 5, init => 'k-means++', standardize => true, memory => memory)),
-        ('random', memory, kmeans_fit('streamed', '{f}', 9, init => 'random', n_init => 3, tol => 0, memory => memory)),
-        ('cosine', memory, kmeans_fit('streamed', '{f}', 6, init => 'k-means||', metric => 'cosine', memory => memory)),
-        ('weights', memory, kmeans_fit('streamed', '{x,y}', 7, init => 'random', weight => 'w', refine => true, memory => memory)),
-        ('filter', memory, kmeans_fit('streamed', '{x,y}', 7, init => 'k-means||', filter => 'keep', nulls => 'skip', memory => memory)),
-        ('given', memory, kmeans_fit('streamed', '{x,y}', 3, init_centroids => '{{0,0},{1e6,1e6},{2e6,2e6}}', memory => memory)),
-        ('partitions', memory, kmeans_fit('streamed_parts', '{x,y}', 20, init => 'k-means||', memory => memory))
+        ('parallel', memory, kmeans_fit('streamed', '{x,y}', 12, options => kmeans_options(init => 'k-means||'), memory => memory)),
+        ('greedy', memory, kmeans_fit('streamed', '{x,y}', 5, options => kmeans_options(init => 'k-means++', standardize => true), memory => memory)),
+        ('random', memory, kmeans_fit('streamed', '{f}', 9, options => kmeans_options(init => 'random', n_init => 3, tol => 0), memory => memory)),
+        ('cosine', memory, kmeans_fit('streamed', '{f}', 6, options => kmeans_options(init => 'k-means||', metric => 'cosine'), memory => memory)),
+        ('weights', memory, kmeans_fit('streamed', '{x,y}', 7, options => kmeans_options(init => 'random', refine => true), weight => 'w', memory => memory)),
+        ('filter', memory, kmeans_fit('streamed', '{x,y}', 7, options => kmeans_options(init => 'k-means||'), filter => 'keep', nulls => 'skip', memory => memory)),
+        ('given', memory, kmeans_fit('streamed', '{x,y}', 3, options => kmeans_options(init_centroids => '{{0,0},{1e6,1e6},{2e6,2e6}}'), memory => memory)),
+        ('partitions', memory, kmeans_fit('streamed_parts', '{x,y}', 20, options => kmeans_options(init => 'k-means||'), memory => memory))
 $$;
 SELECT streamed_fit('resident');
 SET pg_kmeans.memory_limit = '1600kB';
@@ -39,24 +39,24 @@ SELECT scan FROM kmeans_last_run();
 -- of a sweep, what its last k and its silhouettes take
 ANALYZE streamed;
 SET pg_kmeans.memory_limit = '2100kB';
-SELECT count(*) FROM kmeans_sweep('streamed', '{x,y}', 2, 3, init => 'random', sample => 0);
+SELECT count(*) FROM kmeans_sweep('streamed', '{x,y}', 2, 3, options => kmeans_options(init => 'random'), sample => 0);
 SELECT scan FROM kmeans_last_run();
-SELECT count(*), count(silhouette) FROM kmeans_sweep('streamed', '{x,y}', 2, 3, init => 'random');
+SELECT count(*), count(silhouette) FROM kmeans_sweep('streamed', '{x,y}', 2, 3, options => kmeans_options(init => 'random'));
 SELECT scan FROM kmeans_last_run();
-SELECT count(*) FROM kmeans_sweep('streamed', '{x,y}', 2, 60, init => 'random', sample => 0, max_iter => 10);
+SELECT count(*) FROM kmeans_sweep('streamed', '{x,y}', 2, 60, options => kmeans_options(init => 'random', max_iter => 10), sample => 0);
 SELECT scan FROM kmeans_last_run();
 CREATE TABLE streamed_few AS SELECT i::double precision AS x FROM generate_series(1, 300) AS i;
 RESET pg_kmeans.memory_limit;
 
 -- its siblings
-CREATE TABLE streamed_sweep AS SELECT * FROM kmeans_sweep('streamed', '{x,y}', 2, 4, init => 'random', memory => 'resident');
+CREATE TABLE streamed_sweep AS SELECT * FROM kmeans_sweep('streamed', '{x,y}', 2, 4, options => kmeans_options(init => 'random'), memory => 'resident');
 CREATE TABLE streamed_models AS
-SELECT gmm_fit('streamed', '{f}', 3, memory => 'resident') AS g, gmm_fit('streamed', '{f}', 2, covariance_type => 'tied', memory => 'resident') AS t,
+SELECT gmm_fit('streamed', '{f}', 3, memory => 'resident') AS g, gmm_fit('streamed', '{f}', 2, options => gmm_options(covariance_type => 'tied'), memory => 'resident') AS t,
        pca_fit('streamed', '{f}', memory => 'resident') AS p;
 SET pg_kmeans.memory_limit = '5MB';
-SELECT count(*) FROM kmeans_sweep('streamed_few', '{x}', 299, 1000000000, init => 'random', memory => 'stream');
+SELECT count(*) FROM kmeans_sweep('streamed_few', '{x}', 299, 1000000000, options => kmeans_options(init => 'random'), memory => 'stream');
 SELECT s.k, s.inertia = r.inertia AND s.n_iter = r.n_iter AS same, abs(s.simplified_silhouette - r.simplified_silhouette) < 1e-9 AS near
-FROM kmeans_sweep('streamed', '{x,y}', 2, 4, init => 'random', memory => 'stream') AS s JOIN streamed_sweep AS r USING (k);
+FROM kmeans_sweep('streamed', '{x,y}', 2, 4, options => kmeans_options(init => 'random'), memory => 'stream') AS s JOIN streamed_sweep AS r USING (k);
 SELECT abs((s).log_likelihood - (g).log_likelihood) < 1e-6 AS near, (s).n_iter = (g).n_iter AS same
 FROM streamed_models, gmm_fit('streamed', '{f}', 3, memory => 'stream') AS s;
 SELECT abs((s).components[1][1] - (p).components[1][1]) < 1e-9 AS near, (s).n FROM streamed_models, pca_fit('streamed', '{f}', memory => 'stream') AS s;
@@ -64,29 +64,29 @@ SELECT abs((s).components[1][1] - (p).components[1][1]) < 1e-9 AS near, (s).n FR
 SET pg_kmeans.backend = cpu;
 RESET pg_kmeans.memory_limit;
 UPDATE streamed_models SET g = gmm_fit('streamed', '{f}', 3, memory => 'resident'), p = pca_fit('streamed', '{f}', memory => 'resident'),
-       t = gmm_fit('streamed', '{f}', 2, covariance_type => 'tied', memory => 'resident');
+       t = gmm_fit('streamed', '{f}', 2, options => gmm_options(covariance_type => 'tied'), memory => 'resident');
 SET pg_kmeans.memory_limit = '5MB';
 SELECT s = g AS same FROM streamed_models, gmm_fit('streamed', '{f}', 3, memory => 'stream') AS s;
-SELECT s = t AS same FROM streamed_models, gmm_fit('streamed', '{f}', 2, covariance_type => 'tied', memory => 'stream') AS s;
+SELECT s = t AS same FROM streamed_models, gmm_fit('streamed', '{f}', 2, options => gmm_options(covariance_type => 'tied'), memory => 'stream') AS s;
 SELECT s = p AS same, (s).n FROM streamed_models, pca_fit('streamed', '{f}', memory => 'stream') AS s;
 RESET pg_kmeans.backend;
 
 -- labels in a column: those of the nearest centroids
 CREATE FUNCTION streamed_labels(label text, memory text) RETURNS void LANGUAGE sql AS $$
-    SELECT kmeans_cluster('streamed', '{x,y}', 6, init => 'k-means||', weight => 'w', filter => 'keep', nulls => 'skip', label_column => label, memory => memory)
+    SELECT kmeans_cluster('streamed', '{x,y}', 6, options => kmeans_options(init => 'k-means||'), weight => 'w', filter => 'keep', nulls => 'skip', label_column => label, memory => memory)
 $$;
 SELECT streamed_labels('resident', 'resident');
 SET pg_kmeans.memory_limit = '1600kB';
 SELECT streamed_labels('stream', 'stream');
 SELECT function, scan FROM kmeans_last_run();
 SELECT resident IS NULL AS none, count(*), count(*) FILTER (WHERE resident IS DISTINCT FROM stream) AS other FROM streamed GROUP BY 1 ORDER BY 1;
-SELECT count(*) FROM kmeans_centroids(kmeans_cluster('streamed_parts', '{x,y}', 4, init => 'random', memory => 'stream'));
+SELECT count(*) FROM kmeans_centroids(kmeans_cluster('streamed_parts', '{x,y}', 4, options => kmeans_options(init => 'random'), memory => 'stream'));
 SELECT count(*), count(cluster_id) FROM streamed_parts;
 -- each is computed once; old ones may be any integers
 ALTER TABLE streamed ADD COLUMN wide bigint DEFAULT 5000000000;
 BEGIN;
 SET LOCAL track_functions = 'all';
-SELECT (kmeans_cluster('streamed', '{x,y}', 6, init => 'k-means||', weight => 'w', filter => 'keep', nulls => 'skip', label_column => 'wide', overwrite => true, memory => 'stream')).k;
+SELECT (kmeans_cluster('streamed', '{x,y}', 6, options => kmeans_options(init => 'k-means||'), weight => 'w', filter => 'keep', nulls => 'skip', label_column => 'wide', overwrite => true, memory => 'stream')).k;
 SELECT pg_stat_get_xact_function_calls('kmeans_predict(kmeans_model, double precision[])'::regprocedure) - count(wide) AS more_calls_than_labels, count(wide) > 0 AS labels,
     count(*) FILTER (WHERE wide IS DISTINCT FROM resident) AS other FROM streamed;
 COMMIT;
@@ -101,7 +101,7 @@ INSERT INTO streamed (f) VALUES ('{1,2}');
 SELECT kmeans_fit('streamed', '{f}', 3, memory => 'stream');
 DELETE FROM streamed WHERE f = '{1,2}';
 \set VERBOSITY default
-SELECT kmeans_fit('streamed', '{x,y}', 3, metric => 'cosine', standardize => true, memory => 'stream', filter => 'keep') IS NOT NULL AS fitted;
+SELECT kmeans_fit('streamed', '{x,y}', 3, options => kmeans_options(metric => 'cosine', standardize => true), memory => 'stream', filter => 'keep') IS NOT NULL AS fitted;
 
 -- what memory => 'stream' does not go with
 CREATE VIEW streamed_view AS SELECT x, y FROM streamed WHERE keep;
@@ -109,10 +109,12 @@ SELECT kmeans_fit('streamed_view', '{x,y}', 3, memory => 'stream');
 SET pg_kmeans.scan = executor;
 SELECT kmeans_fit('streamed', '{x,y}', 3, memory => 'stream');
 RESET pg_kmeans.scan;
-SELECT kmeans_fit('streamed', '{x,y}', 3, init => 'first', memory => 'stream');
-SELECT kmeans_fit('streamed', '{x,y}', 3, batch_size => 10, memory => 'stream');
+SELECT kmeans_fit('streamed', '{x,y}', 3, options => kmeans_options(init => 'first'), memory => 'stream');
+SELECT kmeans_fit('streamed', '{x,y}', 3, options => kmeans_options(batch_size => 10), memory => 'stream');
 SELECT kmeans_fit('streamed', '{x,y}', 3, nulls => 'mean', memory => 'stream');
-SELECT kmeans_fit('streamed', '{x,y}', 3, loaded => true, memory => 'stream');
+SELECT kmeans_labels('streamed', '{x,y}', 3, memory => 'stream');
+SELECT kmeans_tree('streamed', '{x,y}', k => 3, memory => 'stream');
+SELECT kmeans_cluster('streamed', '{x,y}', 3, memory => 'loaded');
 SELECT kmeans_fit('streamed', '{x,y}', 3, memory => 'disk');
 SET pg_kmeans.memory_limit = '500kB';
 \set VERBOSITY terse

@@ -29,19 +29,19 @@ CREATE FUNCTION sweep_near(a float8, b float8) RETURNS boolean LANGUAGE sql AS '
 SELECT kind, k, sweep_near(s.inertia, e.inertia) AS inertia, sweep_near(s.davies_bouldin, e.davies_bouldin) AS davies_bouldin,
     sweep_near(s.calinski_harabasz, e.calinski_harabasz) AS calinski_harabasz, sweep_near(s.simplified_silhouette, e.silhouette) AS silhouette,
     clusters, converged
-FROM (SELECT 'raw' AS kind, r.* FROM kmeans_sweep('sweep_iris', '{a,b,c,d}', 2, 7, n_init => 1000, tol => 0) AS r
-      UNION ALL SELECT 'standardized', r.* FROM kmeans_sweep('sweep_iris', '{a,b,c,d}', 2, 7, n_init => 1000, tol => 0, standardize => true) AS r
-      UNION ALL SELECT 'repeated', r.* FROM kmeans_sweep('sweep_weighted', '{a,b,c,d}', 2, 5, n_init => 1000, tol => 0, weight => 'w') AS r) AS s
+FROM (SELECT 'raw' AS kind, r.* FROM kmeans_sweep('sweep_iris', '{a,b,c,d}', 2, 7, options => kmeans_options(n_init => 1000, tol => 0)) AS r
+      UNION ALL SELECT 'standardized', r.* FROM kmeans_sweep('sweep_iris', '{a,b,c,d}', 2, 7, options => kmeans_options(n_init => 1000, tol => 0, standardize => true)) AS r
+      UNION ALL SELECT 'repeated', r.* FROM kmeans_sweep('sweep_weighted', '{a,b,c,d}', 2, 5, options => kmeans_options(n_init => 1000, tol => 0), weight => 'w') AS r) AS s
 JOIN sweep_expected AS e USING (kind, k) ORDER BY kind, k;
 
 -- scikit-learn's silhouette_score of these labels
 SELECT k, sweep_near(silhouette, e) AS silhouette
-FROM kmeans_sweep('sweep_iris', '{a,b,c,d}', 2, 4, n_init => 1000, tol => 0) JOIN (VALUES (2, 0.6810461692117462), (3, 0.5528190123564095), (4, 0.49805050499728737)) AS v (k, e) USING (k) ORDER BY k;
+FROM kmeans_sweep('sweep_iris', '{a,b,c,d}', 2, 4, options => kmeans_options(n_init => 1000, tol => 0)) JOIN (VALUES (2, 0.6810461692117462), (3, 0.5528190123564095), (4, 0.49805050499728737)) AS v (k, e) USING (k) ORDER BY k;
 
 -- The fit of each k is that of kmeans_fit; one reading is enough for all.
 SELECT bool_and(s.inertia = m.inertia AND s.n_iter = m.n_iter AND s.converged = m.converged) AS same
-FROM kmeans_sweep('sweep_iris', '{a,b,c,d}', 1, 9, init => 'random', n_init => 3, seed => 4, metric => 'cosine', max_iter => 4) AS s,
-    LATERAL kmeans_fit('sweep_iris', '{a,b,c,d}', s.k, init => 'random', n_init => 3, seed => 4, metric => 'cosine', max_iter => 4) AS m;
+FROM kmeans_sweep('sweep_iris', '{a,b,c,d}', 1, 9, options => kmeans_options(init => 'random', n_init => 3, seed => 4, metric => 'cosine', max_iter => 4)) AS s,
+    LATERAL kmeans_fit('sweep_iris', '{a,b,c,d}', s.k, options => kmeans_options(init => 'random', n_init => 3, seed => 4, metric => 'cosine', max_iter => 4)) AS m;
 SELECT count(*) FROM kmeans_sweep('sweep_iris', '{a,b,c,d}', 2, 4);
 SELECT function, relid::regclass, n, k, rows_scanned FROM kmeans_last_run();
 -- The number of threads does not show.
@@ -65,15 +65,15 @@ CREATE FUNCTION sweep_same(a anycompatible, b anycompatible) RETURNS boolean LAN
 SELECT k, w.silhouette IS NULL AS no_silhouette, w.bic IS NULL AS no_bic, sweep_same(w.davies_bouldin, c.davies_bouldin) AS davies_bouldin,
     sweep_same(w.calinski_harabasz, c.calinski_harabasz) AS calinski_harabasz, sweep_same(w.simplified_silhouette, c.simplified_silhouette) AS simplified_silhouette,
     sweep_same(w.silhouette, c.silhouette) AS silhouette, sweep_same(w.bic, c.bic) AS bic, w.suggestion, c.suggestion AS of_copies
-FROM kmeans_sweep('sweep_copies', '{x,y}', 1, 4, init => 'random', n_init => 50, tol => 0, weight => 'w') AS w
-JOIN kmeans_sweep('sweep_copied', '{x,y}', 1, 4, init => 'random', n_init => 50, tol => 0) AS c USING (k) ORDER BY k;
+FROM kmeans_sweep('sweep_copies', '{x,y}', 1, 4, options => kmeans_options(init => 'random', n_init => 50, tol => 0), weight => 'w') AS w
+JOIN kmeans_sweep('sweep_copied', '{x,y}', 1, 4, options => kmeans_options(init => 'random', n_init => 50, tol => 0)) AS c USING (k) ORDER BY k;
 -- Weights that make no more rows than clusters leave the indices that do not count rows.
 ALTER TABLE sweep_copies ADD tenth float8;
 UPDATE sweep_copies SET tenth = w / 10.0;
 SELECT k, t.calinski_harabasz, t.silhouette, sweep_same(t.davies_bouldin, w.davies_bouldin) AS davies_bouldin,
     sweep_same(t.simplified_silhouette, w.simplified_silhouette) AS simplified_silhouette, t.suggestion
-FROM kmeans_sweep('sweep_copies', '{x,y}', 1, 3, init => 'random', n_init => 50, tol => 0, weight => 'tenth') AS t
-JOIN kmeans_sweep('sweep_copies', '{x,y}', 1, 3, init => 'random', n_init => 50, tol => 0, weight => 'w') AS w USING (k) ORDER BY k;
+FROM kmeans_sweep('sweep_copies', '{x,y}', 1, 3, options => kmeans_options(init => 'random', n_init => 50, tol => 0), weight => 'tenth') AS t
+JOIN kmeans_sweep('sweep_copies', '{x,y}', 1, 3, options => kmeans_options(init => 'random', n_init => 50, tol => 0), weight => 'w') AS w USING (k) ORDER BY k;
 
 -- errors
 SELECT * FROM kmeans_sweep('sweep_few', '{x}', 3, 2);
@@ -81,11 +81,11 @@ SELECT * FROM kmeans_sweep('sweep_few', '{x}', 0, 2);
 SELECT * FROM kmeans_sweep('sweep_few', '{x}', NULL, 2);
 SELECT * FROM kmeans_sweep('sweep_few', '{x}', 1, NULL);
 SELECT * FROM kmeans_sweep('sweep_few', '{x}', 1, 2147483648);
-SELECT * FROM kmeans_sweep('sweep_few', '{x}', 1, 2, init => 'best');
+SELECT * FROM kmeans_sweep('sweep_few', '{x}', 1, 2, options => kmeans_options(init => 'best'));
 SELECT * FROM kmeans_sweep('sweep_none', '{x}', 1, 2);
 SELECT * FROM kmeans_sweep('sweep_few', '{y}', 1, 2);
 SELECT * FROM kmeans_sweep(NULL, '{x}', 1, 2);
-SELECT * FROM kmeans_sweep('sweep_few', '{x}', 1, 2, loaded => true);
+SELECT * FROM kmeans_sweep('sweep_few', '{x}', 1, 2, memory => 'loaded');
 
 -- It ends at the number of rows that take part, but not before k_min.
 LOAD 'pg_kmeans';
@@ -97,7 +97,7 @@ SELECT k, clusters FROM kmeans_sweep('sweep_few', '{x}', 7, 7);
 -- The results of a range of fits count against the limit before it starts.
 CREATE TABLE sweep_less AS SELECT * FROM sweep_rows LIMIT 5000;
 SET pg_kmeans.memory_limit = '2500kB';
-SELECT k FROM kmeans_sweep('sweep_less', '{x,y}', 5000, 5000, init => 'first', max_iter => 1, sample => 0);
+SELECT k FROM kmeans_sweep('sweep_less', '{x,y}', 5000, 5000, options => kmeans_options(init => 'first', max_iter => 1), sample => 0);
 DO $$
 BEGIN
     PERFORM kmeans_sweep('sweep_less', '{x,y}', 1, 5000, sample => 0);

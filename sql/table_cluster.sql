@@ -5,7 +5,7 @@ VALUES (1, 0, 0), (2, 0, 1), (3, 10, 10), (4, 12, 10), (5, 1, 0), (6, NULL, NULL
 
 -- All or nothing: the column goes with the transaction.
 BEGIN;
-SELECT * FROM kmeans_centroids(kmeans_cluster('cluster_points', features => '{x,y}', k => 2, init_centroids => '{{0,0},{10,10}}', label_column => 'c'));
+SELECT * FROM kmeans_centroids(kmeans_cluster('cluster_points', features => '{x,y}', k => 2, options => kmeans_options(init_centroids => '{{0,0},{10,10}}'), label_column => 'c'));
 SELECT id, c FROM cluster_points ORDER BY id;
 ROLLBACK;
 SELECT count(*) FROM pg_attribute WHERE attrelid = 'cluster_points'::regclass AND attname = 'c';
@@ -15,31 +15,31 @@ CREATE TABLE cluster_log (id integer, label integer);
 CREATE FUNCTION cluster_log() RETURNS trigger LANGUAGE plpgsql AS
     $$BEGIN INSERT INTO cluster_log VALUES (new.id, new.cluster_id); RETURN new; END$$;
 CREATE TRIGGER log BEFORE UPDATE ON cluster_points FOR EACH ROW EXECUTE FUNCTION cluster_log();
-SELECT cluster_id, centroid, size FROM kmeans_centroids(kmeans_cluster('cluster_points', '{x,y}', 2, init_centroids => '{{0,0},{10,10}}'));
+SELECT cluster_id, centroid, size FROM kmeans_centroids(kmeans_cluster('cluster_points', '{x,y}', 2, options => kmeans_options(init_centroids => '{{0,0},{10,10}}')));
 SELECT id, label FROM cluster_log ORDER BY id;
 TRUNCATE cluster_log;
-SELECT cluster_id, centroid, size FROM kmeans_centroids(kmeans_cluster('cluster_points', '{x,y}', 2, init_centroids => '{{0,0},{10,10}}'));
+SELECT cluster_id, centroid, size FROM kmeans_centroids(kmeans_cluster('cluster_points', '{x,y}', 2, options => kmeans_options(init_centroids => '{{0,0},{10,10}}')));
 SELECT count(*) AS changed FROM cluster_log;
 UPDATE cluster_points SET cluster_id = 7 WHERE id IN (6, 7);
 UPDATE cluster_points SET cluster_id = -1 WHERE id = 8;
 UPDATE cluster_points SET x = 9, y = 9 WHERE id = 2;
 UPDATE cluster_points SET x = NULL, y = NULL WHERE id = 3;
 TRUNCATE cluster_log;
-SELECT cluster_id, centroid, size FROM kmeans_centroids(kmeans_cluster('cluster_points', '{x,y}', 2, init_centroids => '{{0,0},{10,10}}'));
+SELECT cluster_id, centroid, size FROM kmeans_centroids(kmeans_cluster('cluster_points', '{x,y}', 2, options => kmeans_options(init_centroids => '{{0,0},{10,10}}')));
 SELECT id, label FROM cluster_log ORDER BY id;
 SELECT id, cluster_id FROM cluster_points ORDER BY id;
 
 -- Rows of weight 0 get no label.
 UPDATE cluster_points SET w = 0 WHERE id = 1;
-SELECT cluster_id, centroid, size FROM kmeans_centroids(kmeans_cluster('cluster_points', '{x,y}', 2, init_centroids => '{{0,0},{10,10}}', weight => 'w'));
+SELECT cluster_id, centroid, size FROM kmeans_centroids(kmeans_cluster('cluster_points', '{x,y}', 2, options => kmeans_options(init_centroids => '{{0,0},{10,10}}'), weight => 'w'));
 SELECT id, cluster_id FROM cluster_points WHERE cluster_id IS NULL ORDER BY id;
 DROP TRIGGER log ON cluster_points;
 
 -- Label columns of other integer types and of any name.
 ALTER TABLE cluster_points ADD COLUMN "Lab""el" smallint, ADD COLUMN big bigint DEFAULT 9223372036854775807;
-SELECT count(*) FROM kmeans_centroids(kmeans_cluster('cluster_points', '{x,y}', 2, init_centroids => '{{0,0},{10,10}}', label_column => 'Lab"el', overwrite => true));
-SELECT count(*) FROM kmeans_centroids(kmeans_cluster('cluster_points', '{x,y}', 2, init_centroids => '{{0,0},{10,10}}', label_column => 'big', overwrite => true));
-SELECT count(*) FROM kmeans_centroids(kmeans_cluster('cluster_points', '{x,y}', 2, init_centroids => '{{0,0},{10,10}}', label_column => 'it''s; new'));
+SELECT count(*) FROM kmeans_centroids(kmeans_cluster('cluster_points', '{x,y}', 2, options => kmeans_options(init_centroids => '{{0,0},{10,10}}'), label_column => 'Lab"el', overwrite => true));
+SELECT count(*) FROM kmeans_centroids(kmeans_cluster('cluster_points', '{x,y}', 2, options => kmeans_options(init_centroids => '{{0,0},{10,10}}'), label_column => 'big', overwrite => true));
+SELECT count(*) FROM kmeans_centroids(kmeans_cluster('cluster_points', '{x,y}', 2, options => kmeans_options(init_centroids => '{{0,0},{10,10}}'), label_column => 'it''s; new'));
 SELECT id, "Lab""el", big, "it's; new" FROM cluster_points ORDER BY id;
 
 -- Labels agree with those that kmeans_labels gave before (an UPDATE may reorder the rows);
@@ -57,14 +57,14 @@ CREATE TABLE cluster_parted_0 PARTITION OF cluster_parted FOR VALUES IN (0);
 CREATE TABLE cluster_parted_1 PARTITION OF cluster_parted FOR VALUES IN (1);
 CREATE TABLE cluster_parted_new PARTITION OF cluster_parted DEFAULT;
 INSERT INTO cluster_parted (id, x, cluster_id) VALUES (1, 0, NULL), (2, 9, NULL), (3, 1, NULL), (4, 8, 0), (5, 1, 0), (6, NULL, 1);
-SELECT * FROM kmeans_centroids(kmeans_cluster('cluster_parted', '{x}', 2, init_centroids => '{{0},{9}}', label_column => 'cluster_id', overwrite => true));
+SELECT * FROM kmeans_centroids(kmeans_cluster('cluster_parted', '{x}', 2, options => kmeans_options(init_centroids => '{{0},{9}}'), label_column => 'cluster_id', overwrite => true));
 SELECT tableoid::regclass, id, cluster_id FROM cluster_parted ORDER BY id;
 
 -- Inside a function, and on a table without rows.
 CREATE FUNCTION cluster_twice() RETURNS bigint LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO cluster_points (id, x, y) VALUES (100, 11, 11);
-    PERFORM kmeans_cluster('cluster_points', '{x,y}', 2, init_centroids => '{{0,0},{10,10}}');
+    PERFORM kmeans_cluster('cluster_points', '{x,y}', 2, options => kmeans_options(init_centroids => '{{0,0},{10,10}}'));
     RETURN (SELECT cluster_id FROM cluster_points WHERE id = 100);
 END$$;
 SELECT cluster_twice();
@@ -132,18 +132,18 @@ CREATE TABLE cluster_inner (id integer, x real);
 INSERT INTO cluster_outer VALUES (1, 0), (2, 10), (3, NULL), (4, 1), (5, 11);
 INSERT INTO cluster_inner VALUES (1, 5), (2, 50), (3, 51);
 CREATE FUNCTION cluster_nested() RETURNS trigger LANGUAGE plpgsql AS
-    $$BEGIN IF NEW.id = 2 THEN PERFORM kmeans_cluster('cluster_inner', '{x}', 2, init => 'first'); END IF; RETURN NEW; END$$;
+    $$BEGIN IF NEW.id = 2 THEN PERFORM kmeans_cluster('cluster_inner', '{x}', 2, options => kmeans_options(init => 'first')); END IF; RETURN NEW; END$$;
 CREATE FUNCTION cluster_statement() RETURNS trigger LANGUAGE plpgsql AS
     $$BEGIN RAISE NOTICE 'a statement on %', TG_TABLE_NAME; RETURN NULL; END$$;
 CREATE TRIGGER nested BEFORE UPDATE ON cluster_outer FOR EACH ROW EXECUTE FUNCTION cluster_nested();
 CREATE TRIGGER statement AFTER UPDATE ON cluster_outer FOR EACH STATEMENT EXECUTE FUNCTION cluster_statement();
-SELECT cluster_id, size FROM kmeans_centroids(kmeans_cluster('cluster_outer', '{x}', 2, init => 'first'));
+SELECT cluster_id, size FROM kmeans_centroids(kmeans_cluster('cluster_outer', '{x}', 2, options => kmeans_options(init => 'first')));
 SELECT id, cluster_id FROM cluster_outer ORDER BY id;
 SELECT id, cluster_id FROM cluster_inner ORDER BY id;
-SELECT cluster_id, size FROM kmeans_centroids(kmeans_cluster('cluster_outer', '{x}', 2, init_centroids => '{{0},{10}}'));
+SELECT cluster_id, size FROM kmeans_centroids(kmeans_cluster('cluster_outer', '{x}', 2, options => kmeans_options(init_centroids => '{{0},{10}}')));
 -- nor is anything left of a statement that fails
 CREATE OR REPLACE FUNCTION cluster_nested() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN RAISE 'no'; END$$;
-SELECT cluster_id, size FROM kmeans_centroids(kmeans_cluster('cluster_outer', '{x}', 2, init_centroids => '{{10},{0}}'));
+SELECT cluster_id, size FROM kmeans_centroids(kmeans_cluster('cluster_outer', '{x}', 2, options => kmeans_options(init_centroids => '{{10},{0}}')));
 SELECT pgkm_new_label(NULL, tableoid, ctid) FROM cluster_outer;
 SELECT pgkm_keep_label(NULL, tableoid, ctid, 1) FROM cluster_outer;
 -- plans that are logged show where to look as a parameter, and its value nowhere (where there is auto_explain)
@@ -151,8 +151,8 @@ DO $$BEGIN LOAD 'auto_explain'; EXCEPTION WHEN undefined_file THEN NULL; END$$;
 SET auto_explain.log_min_duration = 0;
 SET auto_explain.log_nested_statements = on;
 SET auto_explain.log_verbose = on;
-SELECT (kmeans_cluster('cluster_inner', '{x}', 2, init_centroids => '{{50},{0}}')).size;
-SELECT (kmeans_cluster('cluster_inner', '{x}', 2, init_centroids => '{{0},{50}}', memory => 'stream')).size;
+SELECT (kmeans_cluster('cluster_inner', '{x}', 2, options => kmeans_options(init_centroids => '{{50},{0}}'))).size;
+SELECT (kmeans_cluster('cluster_inner', '{x}', 2, options => kmeans_options(init_centroids => '{{0},{50}}'), memory => 'stream')).size;
 RESET auto_explain.log_min_duration;
 DROP TABLE cluster_outer, cluster_inner;
 -- a trigger that skips rows: the fit is told, and the labels that are there are not lost from sight
@@ -192,7 +192,7 @@ BEGIN
     PERFORM set_config('pg_kmeans.scan', road, true), set_config('max_parallel_workers_per_gather', workers::text, true),
             set_config('min_parallel_table_scan_size', '0', true);
     CREATE TEMP TABLE before AS SELECT id, ctid AS place FROM cluster_places;
-    PERFORM kmeans_cluster('cluster_places', '{x,y}', 3, init => 'first', weight => weight, label_column => label, overwrite => true);
+    PERFORM kmeans_cluster('cluster_places', '{x,y}', 3, options => kmeans_options(init => 'first'), weight => weight, label_column => label, overwrite => true);
     EXECUTE format('SELECT count(*) FILTER (WHERE place <> t.ctid) || '' written, '' || count(%1$I) || '' labels, '' ||
         md5(string_agg(id || coalesce(%1$I::text, ''none''), '','' ORDER BY id)) FROM cluster_places AS t JOIN before USING (id)', label) INTO result;
     RAISE '%', result;

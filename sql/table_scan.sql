@@ -16,9 +16,9 @@ DECLARE
 BEGIN
   PERFORM set_config('pg_kmeans.scan', road, true),
           set_config('max_parallel_workers_per_gather', workers::text, true);
-  SELECT kmeans_fit(relation, features, k, init => 'first', max_iter => 5, weight => weight)::text INTO result;
+  SELECT kmeans_fit(relation, features, k, options => kmeans_options(init => 'first', max_iter => 5), weight => weight)::text INTO result;
   RETURN result || (SELECT coalesce(string_agg(l::text, ' '), '')
-                    FROM kmeans_labels(relation, features, k, init => 'first', max_iter => 5, weight => weight) AS l);
+                    FROM kmeans_labels(relation, features, k, options => kmeans_options(init => 'first', max_iter => 5), weight => weight) AS l);
 END $$;
 
 CREATE FUNCTION compare(relation text, features text[], k int DEFAULT 2, weight text DEFAULT NULL)
@@ -26,7 +26,7 @@ RETURNS TABLE (fitted bigint, alone_same bool, workers_same bool) LANGUAGE plpgs
 DECLARE
   expected text := coalesce(read_by('executor', 0, relation, features, k, weight), 'none');
 BEGIN
-  RETURN QUERY SELECT (SELECT m.n FROM kmeans_fit(relation, features, k, max_iter => 1, weight => weight) AS m),
+  RETURN QUERY SELECT (SELECT m.n FROM kmeans_fit(relation, features, k, options => kmeans_options(max_iter => 1), weight => weight) AS m),
                       expected = coalesce(read_by('direct', 0, relation, features, k, weight), 'none'),
                       expected = coalesce(read_by('direct', 3, relation, features, k, weight), 'none');
 END $$;
@@ -178,9 +178,9 @@ CREATE FUNCTION cluster_by(road text, relation text) RETURNS TABLE (cluster_id i
 BEGIN
   EXECUTE format('CREATE TABLE %I WITH (parallel_workers = 3) AS SELECT * FROM numbers', relation);
   PERFORM set_config('pg_kmeans.scan', road, true);
-  PERFORM kmeans_cluster(relation, '{r,r2}', 3, init => 'first', label_column => 'c');
+  PERFORM kmeans_cluster(relation, '{r,r2}', 3, options => kmeans_options(init => 'first'), label_column => 'c');
   RETURN QUERY SELECT l.cluster_id, l.size
-               FROM kmeans_centroids(kmeans_cluster(relation, '{r,r2,r3}', 3, init => 'first', label_column => 'c')) AS l;
+               FROM kmeans_centroids(kmeans_cluster(relation, '{r,r2,r3}', 3, options => kmeans_options(init => 'first'), label_column => 'c')) AS l;
 END $$;
 SELECT size FROM cluster_by('direct', 'clustered_direct') ORDER BY size;
 SELECT size FROM cluster_by('executor', 'clustered_executor') ORDER BY size;
@@ -257,7 +257,7 @@ CREATE VIEW seen_twice AS SELECT a, b FROM seen UNION ALL SELECT r, r2 FROM numb
 CREATE FUNCTION fit_by(road text, relation text, features text[], weight text) RETURNS jsonb LANGUAGE plpgsql AS $$
 BEGIN
   PERFORM set_config('pg_kmeans.scan', road, true);
-  RETURN to_jsonb(kmeans_fit(relation, features, 3, init => 'first', weight => weight)) - 'origin';
+  RETURN to_jsonb(kmeans_fit(relation, features, 3, options => kmeans_options(init => 'first'), weight => weight)) - 'origin';
 END $$;
 SELECT relation, fit_by('direct', relation, features, weight) = fit_by('executor', relation, features, weight) AS same
 FROM (VALUES ('seen_view', '{first,second}'::text[], NULL), ('seen_view', '{second}', 'first'), ('seen_twice', '{b,a}', NULL)) AS v (relation, features, weight);

@@ -11,8 +11,8 @@ DECLARE
     labels text;
 BEGIN
     PERFORM set_config('pg_kmeans.scan', way, true);
-    model := kmeans_fit(relation, '{f}', 3, init => 'first', max_iter => 4);
-    SELECT string_agg(cluster_id || ' ' || distance, ',' ORDER BY cluster_id, distance) FROM kmeans_labels(relation, '{f}', 3, init => 'first', max_iter => 4) INTO labels;
+    model := kmeans_fit(relation, '{f}', 3, options => kmeans_options(init => 'first', max_iter => 4));
+    SELECT string_agg(cluster_id || ' ' || distance, ',' ORDER BY cluster_id, distance) FROM kmeans_labels(relation, '{f}', 3, options => kmeans_options(init => 'first', max_iter => 4)) INTO labels;
     model.origin := NULL; -- names the relation
     RETURN md5(model::text || labels);
 END$$;
@@ -74,9 +74,9 @@ VACUUM FULL outside;
 SELECT agrees('outside') AS rewritten;
 
 -- a snapshot from before an update by the same transaction
-SELECT md5(string_agg(cluster_id || ' ' || distance, ',' ORDER BY row_ctid)) AS before FROM kmeans_labels('outside', '{f}', 3, init => 'first') \gset
+SELECT md5(string_agg(cluster_id || ' ' || distance, ',' ORDER BY row_ctid)) AS before FROM kmeans_labels('outside', '{f}', 3, options => kmeans_options(init => 'first')) \gset
 BEGIN;
-DECLARE early CURSOR FOR SELECT md5(string_agg(cluster_id || ' ' || distance, ',' ORDER BY row_ctid)) = :'before' AS as_before FROM kmeans_labels('outside', '{f}', 3, init => 'first');
+DECLARE early CURSOR FOR SELECT md5(string_agg(cluster_id || ' ' || distance, ',' ORDER BY row_ctid)) = :'before' AS as_before FROM kmeans_labels('outside', '{f}', 3, options => kmeans_options(init => 'first'));
 UPDATE outside SET f = numbers(id, 1536);
 FETCH early;
 ROLLBACK;
@@ -115,7 +115,7 @@ INSERT INTO documents SELECT repeat(i::text, i * 300), numbers(i, 850)::float8[]
 INSERT INTO documents SELECT NULL, numbers(i, 850)::float8[], repeat('m', i * 300), 1 FROM generate_series(1, 30) AS i;
 ALTER TABLE documents ADD late int DEFAULT 5;
 SELECT agrees('documents');
-SELECT set_config('pg_kmeans.scan', way, false), md5(kmeans_fit('documents', '{f}', 3, weight => 'w', seed => 2)::text) = first_value(md5(kmeans_fit('documents', '{f}', 3, weight => 'w', seed => 2)::text)) OVER (ORDER BY way) AS same
+SELECT set_config('pg_kmeans.scan', way, false), md5(kmeans_fit('documents', '{f}', 3, weight => 'w', options => kmeans_options(seed => 2))::text) = first_value(md5(kmeans_fit('documents', '{f}', 3, weight => 'w', options => kmeans_options(seed => 2))::text)) OVER (ORDER BY way) AS same
 FROM (VALUES ('direct'), ('executor')) AS v (way);
 RESET pg_kmeans.scan;
 CREATE TABLE parts (id int, f int2[]) PARTITION BY LIST (id);

@@ -11,14 +11,14 @@ DECLARE
 BEGIN
     TRUNCATE tree_parts;
     INSERT INTO tree_parts SELECT t.*, '0' FROM tree_rows AS t;
-    RETURN QUERY SELECT '0', c.centroid, c.size FROM kmeans_centroids(kmeans_fit('tree_parts', '{x,y}', 1, seed => 5)) AS c;
+    RETURN QUERY SELECT '0', c.centroid, c.size FROM kmeans_centroids(kmeans_fit('tree_parts', '{x,y}', 1, options => kmeans_options(seed => 5))) AS c;
     FOREACH branch IN ARRAY branches LOOP
         FOR at IN SELECT DISTINCT p.path FROM tree_parts AS p ORDER BY 1 LOOP
             CREATE TEMPORARY TABLE tree_part AS SELECT p.id, p.x, p.y FROM tree_parts AS p WHERE p.path = at;
             RETURN QUERY SELECT at || '.' || to_char(c.cluster_id, 'FM000'), c.centroid, c.size
-                FROM kmeans_centroids(kmeans_fit('tree_part', '{x,y}', branch, seed => 5)) AS c;
+                FROM kmeans_centroids(kmeans_fit('tree_part', '{x,y}', branch, options => kmeans_options(seed => 5))) AS c;
             UPDATE tree_parts AS p SET path = at || '.' || to_char(l.cluster_id, 'FM000')
-                FROM kmeans_labels('tree_part', '{x,y}', branch, seed => 5) AS l JOIN tree_part AS t ON t.ctid = l.row_ctid WHERE t.id = p.id;
+                FROM kmeans_labels('tree_part', '{x,y}', branch, options => kmeans_options(seed => 5)) AS l JOIN tree_part AS t ON t.ctid = l.row_ctid WHERE t.id = p.id;
             DROP TABLE tree_part;
         END LOOP;
     END LOOP;
@@ -26,7 +26,7 @@ END
 $$;
 SET client_min_messages = warning;
 CREATE TABLE tree_reference AS SELECT row_number() OVER (ORDER BY length(path), path) - 1 AS node_id, * FROM tree_levels(5, 4, 3);
-CREATE TABLE tree_nodes AS SELECT * FROM kmeans_tree('tree_rows', '{x,y}', '{5,4,3}', seed => 5);
+CREATE TABLE tree_nodes AS SELECT * FROM kmeans_tree('tree_rows', '{x,y}', '{5,4,3}', options => kmeans_options(seed => 5));
 SELECT level, count(*), sum(t.size), count(*) FILTER (WHERE t.centroid = r.centroid AND t.size = r.size) AS same,
     count(*) FILTER (WHERE (SELECT p.path FROM tree_reference AS p WHERE p.node_id = t.parent_id) || '.' = left(r.path, -3)) AS children
 FROM tree_nodes AS t JOIN tree_reference AS r USING (node_id) GROUP BY level ORDER BY level;
@@ -40,17 +40,17 @@ DECLARE
 BEGIN
     TRUNCATE tree_parts;
     INSERT INTO tree_parts SELECT t.*, '0' FROM tree_rows AS t;
-    CREATE TEMPORARY TABLE tree_leaves AS SELECT 0 AS node, 0 AS depth, inertia FROM kmeans_fit('tree_parts', '{x,y}', 1, seed => 5);
-    RETURN QUERY SELECT 0, NULL::integer, 0, c.centroid, c.size FROM kmeans_centroids(kmeans_fit('tree_parts', '{x,y}', 1, seed => 5)) AS c;
+    CREATE TEMPORARY TABLE tree_leaves AS SELECT 0 AS node, 0 AS depth, inertia FROM kmeans_fit('tree_parts', '{x,y}', 1, options => kmeans_options(seed => 5));
+    RETURN QUERY SELECT 0, NULL::integer, 0, c.centroid, c.size FROM kmeans_centroids(kmeans_fit('tree_parts', '{x,y}', 1, options => kmeans_options(seed => 5))) AS c;
     FOR i IN 2 .. k LOOP
         SELECT * INTO leaf FROM tree_leaves ORDER BY inertia DESC, node LIMIT 1;
         CREATE TEMPORARY TABLE tree_part AS SELECT p.id, p.x, p.y FROM tree_parts AS p WHERE p.path = leaf.node::text;
         RETURN QUERY SELECT nodes + c.cluster_id, leaf.node, leaf.depth + 1, c.centroid, c.size
-            FROM kmeans_centroids(kmeans_fit('tree_part', '{x,y}', 2, seed => 5)) AS c;
+            FROM kmeans_centroids(kmeans_fit('tree_part', '{x,y}', 2, options => kmeans_options(seed => 5))) AS c;
         INSERT INTO tree_leaves SELECT nodes + c.cluster_id, leaf.depth + 1, c.within_ss
-            FROM kmeans_centroids(kmeans_fit('tree_part', '{x,y}', 2, seed => 5)) AS c;
+            FROM kmeans_centroids(kmeans_fit('tree_part', '{x,y}', 2, options => kmeans_options(seed => 5))) AS c;
         UPDATE tree_parts AS p SET path = nodes + l.cluster_id
-            FROM kmeans_labels('tree_part', '{x,y}', 2, seed => 5) AS l JOIN tree_part AS t ON t.ctid = l.row_ctid WHERE t.id = p.id;
+            FROM kmeans_labels('tree_part', '{x,y}', 2, options => kmeans_options(seed => 5)) AS l JOIN tree_part AS t ON t.ctid = l.row_ctid WHERE t.id = p.id;
         DELETE FROM tree_leaves WHERE node = leaf.node;
         DROP TABLE tree_part;
         nodes := nodes + 2;
@@ -58,7 +58,7 @@ BEGIN
     DROP TABLE tree_leaves;
 END
 $$;
-CREATE TABLE tree_bisected AS SELECT * FROM kmeans_tree('tree_rows', '{x,y}', 'bisecting', 23, seed => 5);
+CREATE TABLE tree_bisected AS SELECT * FROM kmeans_tree('tree_rows', '{x,y}', 'bisecting', 23, options => kmeans_options(seed => 5));
 SELECT count(*), count(*) FILTER (WHERE t = r) AS same FROM tree_bisected AS t FULL JOIN tree_bisect(23) AS r USING (node_id);
 RESET client_min_messages;
 
@@ -67,26 +67,27 @@ CREATE TABLE tree_shuffled AS SELECT * FROM tree_rows ORDER BY md5(id::text);
 CREATE VIEW tree_view AS SELECT * FROM tree_rows ORDER BY id DESC;
 SELECT kmeans_load('tree_rows', '{x,y}');
 SET pg_kmeans.cpu_threads = 1;
-SELECT r, bool_and(t = n) AS same, (SELECT count(*) FROM (SELECT * FROM kmeans_tree(r::regclass, '{x,y}', 'bisecting', 23, seed => 5) INTERSECT TABLE tree_bisected) AS s) AS bisected
-FROM unnest(ARRAY['tree_rows', 'tree_shuffled', 'tree_view']) AS r, LATERAL kmeans_tree(r::regclass, '{x,y}', '{5,4,3}', seed => 5) AS t FULL JOIN tree_nodes AS n USING (node_id)
+SELECT r, bool_and(t = n) AS same, (SELECT count(*) FROM (SELECT * FROM kmeans_tree(r::regclass, '{x,y}', 'bisecting', 23, options => kmeans_options(seed => 5)) INTERSECT TABLE tree_bisected) AS s) AS bisected
+FROM unnest(ARRAY['tree_rows', 'tree_shuffled', 'tree_view']) AS r, LATERAL kmeans_tree(r::regclass, '{x,y}', '{5,4,3}', options => kmeans_options(seed => 5)) AS t FULL JOIN tree_nodes AS n USING (node_id)
 GROUP BY r ORDER BY r;
 RESET pg_kmeans.cpu_threads;
-SELECT bool_and(t = n) AS loaded FROM kmeans_tree('tree_rows', '{x,y}', '{5,4,3}', seed => 5, loaded => true) AS t FULL JOIN tree_nodes AS n USING (node_id);
-SELECT f = kmeans_fit('tree_rows', '{x,y}', 3) AS next_fit FROM kmeans_fit('tree_rows', '{x,y}', 3, loaded => true) AS f;
+SELECT bool_and(t = n) AS loaded FROM kmeans_tree('tree_rows', '{x,y}', '{5,4,3}', options => kmeans_options(seed => 5), memory => 'loaded') AS t FULL JOIN tree_nodes AS n USING (node_id);
+SELECT f = kmeans_fit('tree_rows', '{x,y}', 3) AS next_fit FROM kmeans_fit('tree_rows', '{x,y}', 3, memory => 'loaded') AS f;
 SELECT kmeans_unload();
+SELECT bool_and(t = b) AS by_k_alone FROM kmeans_tree('tree_rows', '{x,y}', k => 23, options => kmeans_options(seed => 5)) AS t FULL JOIN tree_bisected AS b USING (node_id);
 SELECT count(*) FROM kmeans_tree('tree_rows', '{x,y}', '{5,4,3}');
 SELECT function, relid::regclass, n, d, k FROM kmeans_last_run();
 
 -- options: units are those of all rows; directions; weights; rows without features, and a filter
-CREATE VIEW tree_scaled AS SELECT (x - m.center[1]) / m.scale[1] AS x, (y - m.center[2]) / m.scale[2] AS y FROM tree_rows, kmeans_fit('tree_rows', '{x,y}', 1, standardize => true) AS m;
+CREATE VIEW tree_scaled AS SELECT (x - m.center[1]) / m.scale[1] AS x, (y - m.center[2]) / m.scale[2] AS y FROM tree_rows, kmeans_fit('tree_rows', '{x,y}', 1, options => kmeans_options(standardize => true)) AS m;
 SELECT count(*), bool_and(a.size = b.size AND a.parent_id IS NOT DISTINCT FROM b.parent_id) AS same
-FROM kmeans_tree('tree_rows', '{x,y}', '{4,3}', standardize => true) AS a JOIN kmeans_tree('tree_scaled', '{x,y}', '{4,3}') AS b USING (node_id);
-SELECT level, count(*), bool_and(abs(sqrt(centroid[1] ^ 2 + centroid[2] ^ 2) - 1) < 1e-12) AS unit FROM kmeans_tree('tree_rows', '{x,y}', '{4,3}', metric => 'cosine') GROUP BY level ORDER BY level;
+FROM kmeans_tree('tree_rows', '{x,y}', '{4,3}', options => kmeans_options(standardize => true)) AS a JOIN kmeans_tree('tree_scaled', '{x,y}', '{4,3}') AS b USING (node_id);
+SELECT level, count(*), bool_and(abs(sqrt(centroid[1] ^ 2 + centroid[2] ^ 2) - 1) < 1e-12) AS unit FROM kmeans_tree('tree_rows', '{x,y}', '{4,3}', options => kmeans_options(metric => 'cosine')) GROUP BY level ORDER BY level;
 SELECT bool_and(a.centroid = b.centroid) AS weights_count
 FROM kmeans_tree('tree_rows', '{x,y}', '{3}', weight => 'w') AS a
 JOIN (SELECT cluster_id + 1 AS node_id, centroid FROM kmeans_centroids(kmeans_fit('tree_rows', '{x,y}', 3, weight => 'w')) UNION ALL
       SELECT 0, centroid FROM kmeans_centroids(kmeans_fit('tree_rows', '{x,y}', 1, weight => 'w'))) AS b USING (node_id);
-SELECT level, count(*), sum(size) FROM kmeans_tree('tree_rows', '{x,y}', '{4,3}', init => 'k-means||', n_init => 3, refine => true, tol => 0) GROUP BY level ORDER BY level;
+SELECT level, count(*), sum(size) FROM kmeans_tree('tree_rows', '{x,y}', '{4,3}', options => kmeans_options(init => 'k-means||', n_init => 3, refine => true, tol => 0)) GROUP BY level ORDER BY level;
 CREATE TABLE tree_reals AS SELECT id, ARRAY[x, y]::real[] AS f FROM tree_rows UNION ALL SELECT 0, NULL;
 SELECT level, count(*), sum(size) FROM kmeans_tree('tree_reals', '{f}', '{3,3}') GROUP BY level ORDER BY level;
 
@@ -116,13 +117,13 @@ SELECT * FROM kmeans_tree('tree_rows', '{x,y}', '{3}', 7);
 SELECT * FROM kmeans_tree('tree_rows', '{x,y}', 'bisecting');
 SELECT * FROM kmeans_tree('tree_rows', '{x,y}', 'bisecting', 0);
 SELECT * FROM kmeans_tree('tree_rows', '{x,y}', '{2,2,2,2,2,2,2,2,2}');
-SELECT * FROM kmeans_tree('tree_rows', '{x,y}', '{3}', init => 'best');
+SELECT * FROM kmeans_tree('tree_rows', '{x,y}', '{3}', options => kmeans_options(init => 'best'));
 SELECT * FROM kmeans_tree('tree_rows', '{z}', '{3}');
 SELECT * FROM kmeans_tree('tree_none', '{x,y}', '{3}');
 SELECT * FROM kmeans_tree(NULL, '{x,y}', '{3}');
 SELECT * FROM kmeans_tree('tree_rows', NULL, '{3}');
-SELECT * FROM kmeans_tree('tree_rows', '{x,y}', '{3}', loaded => true);
-SELECT count(*) FROM kmeans_tree('tree_rows', '{x,y}', ' { 3, 2 } ', max_iter => 1);
+SELECT * FROM kmeans_tree('tree_rows', '{x,y}', '{3}', memory => 'loaded');
+SELECT count(*) FROM kmeans_tree('tree_rows', '{x,y}', ' { 3, 2 } ', options => kmeans_options(max_iter => 1));
 CREATE TABLE tree_many AS SELECT i * 0.618 % 1 AS x, i * 0.414 % 1 AS y FROM generate_series(1, 20000) AS i;
 SET pg_kmeans.memory_limit = '2MB';
 SELECT count(*) FROM kmeans_tree('tree_many', '{x,y}', '{1000,50}');

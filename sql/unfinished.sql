@@ -1,11 +1,11 @@
 -- One WARNING for all fits of a query that max_iter ended.
 CREATE TABLE unfinished_rows AS SELECT i AS id, i % 100 AS g, sin(i)::real AS x, cos(i * i)::real AS y FROM generate_series(1, 4000) AS i;
 -- tables
-SELECT (kmeans_fit('unfinished_rows', '{x,y}', 5, max_iter => 1)).converged;
+SELECT (kmeans_fit('unfinished_rows', '{x,y}', 5, options => kmeans_options(max_iter => 1))).converged;
 SELECT (kmeans_fit('unfinished_rows', '{x,y}', 5)).converged;
-SELECT count(*) FROM kmeans_labels('unfinished_rows', '{x,y}', 5, max_iter => 1) AS l;
-SELECT count(*) FROM kmeans_sweep('unfinished_rows', '{x,y}', 1, 5, max_iter => 1);
-SELECT (gmm_fit('unfinished_rows', '{x,y}', 3, max_iter => 2)).converged;
+SELECT count(*) FROM kmeans_labels('unfinished_rows', '{x,y}', 5, options => kmeans_options(max_iter => 1)) AS l;
+SELECT count(*) FROM kmeans_sweep('unfinished_rows', '{x,y}', 1, 5, options => kmeans_options(max_iter => 1));
+SELECT (gmm_fit('unfinished_rows', '{x,y}', 3, options => gmm_options(max_iter => 2))).converged;
 -- groups: fitted together, one by one, and in a plan node that is scanned again and again
 SET enable_sort = off;
 SELECT count((m).k) FROM (SELECT kmeans(ARRAY[x, y], 1 + g % 2, kmeans_options(max_iter => 1)) AS m FROM unfinished_rows GROUP BY g) AS s;

@@ -20,7 +20,7 @@ SELECT unknown_near(silhouette, unknown_silhouette(299)) AS silhouette FROM kmea
 -- A row of weight w counts like w rows.
 CREATE VIEW unknown_repeated AS SELECT t.* FROM unknown_rows AS t, generate_series(1, w);
 SELECT k, unknown_near(a.inertia, b.inertia) AS inertia, unknown_near(a.silhouette, b.silhouette) AS silhouette, unknown_near(a.bic, b.bic) AS bic, a.suggestion = b.suggestion AS suggestion
-FROM kmeans_sweep('unknown_rows', '{x,y}', 3, 3, weight => 'w', n_init => 20, tol => 0) AS a JOIN kmeans_sweep('unknown_repeated', '{x,y}', 3, 3, n_init => 20, tol => 0) AS b USING (k);
+FROM kmeans_sweep('unknown_rows', '{x,y}', 3, 3, weight => 'w', options => kmeans_options(n_init => 20, tol => 0)) AS a JOIN kmeans_sweep('unknown_repeated', '{x,y}', 3, 3, options => kmeans_options(n_init => 20, tol => 0)) AS b USING (k);
 
 -- Of a sample the error is that of the estimate. The same sample and sums in any order of rows, with any number of threads.
 CREATE TABLE unknown_many AS
@@ -42,7 +42,7 @@ RESET pg_kmeans.cpu_threads;
 CREATE TABLE unknown_blob AS SELECT sqrt(-2 * ln(i / 1001.0)) * cos(i * 2.399963) AS x, sqrt(-2 * ln(i / 1001.0)) * sin(i * 2.399963) AS y FROM generate_series(1, 1000) AS i;
 SELECT k, suggestion FROM kmeans_sweep('unknown_blob', '{x,y}', 1, 5) WHERE suggestion IS NOT NULL;
 SELECT k, suggestion FROM kmeans_sweep('unknown_many', '{x,y}', 1, 7) WHERE suggestion IS NOT NULL;
-SELECT k, suggestion FROM kmeans_sweep('unknown_many', '{x,y}', 2, 7, metric => 'cosine', standardize => true, sample => 100) WHERE suggestion IS NOT NULL;
+SELECT k, suggestion FROM kmeans_sweep('unknown_many', '{x,y}', 2, 7, options => kmeans_options(metric => 'cosine', standardize => true), sample => 100) WHERE suggestion IS NOT NULL;
 -- errors
 \set VERBOSITY terse
 SELECT * FROM kmeans_sweep('unknown_rows', '{x,y}', 2, 3, sample => -1);
@@ -50,14 +50,14 @@ SELECT * FROM kmeans_sweep('unknown_rows', '{x,y}', 2, 3, sample => -1);
 
 -- gmm_sweep: the fit of each k is that of gmm_fit.
 SELECT s.k, s.log_likelihood = m.log_likelihood AND s.aic = m.aic AND s.bic = m.bic AND s.components = m.k AND s.n_iter = m.n_iter AND s.converged = m.converged AS same, s.suggestion
-FROM gmm_sweep('unknown_rows', '{x,y}', 1, 5, covariance_type => 'diag', reg_covar => 1e-3, seed => 3) AS s,
-    LATERAL gmm_fit('unknown_rows', '{x,y}', s.k, covariance_type => 'diag', reg_covar => 1e-3, seed => 3) AS m ORDER BY s.k;
+FROM gmm_sweep('unknown_rows', '{x,y}', 1, 5, options => gmm_options(covariance_type => 'diag', reg_covar => 1e-3, seed => 3)) AS s,
+    LATERAL gmm_fit('unknown_rows', '{x,y}', s.k, options => gmm_options(covariance_type => 'diag', reg_covar => 1e-3, seed => 3)) AS m ORDER BY s.k;
 SELECT k, suggestion FROM gmm_sweep('unknown_blob', '{x,y}', 1, 4) WHERE suggestion IS NOT NULL;
 SELECT function, relid::regclass, n, k, rows_scanned FROM kmeans_last_run();
 SELECT kmeans_load('unknown_rows', '{x,y}');
-SELECT count(*) FROM (SELECT * FROM gmm_sweep('unknown_rows', '{x,y}', 2, 4, loaded => true) INTERSECT SELECT * FROM gmm_sweep('unknown_rows', '{x,y}', 2, 4)) AS s;
+SELECT count(*) FROM (SELECT * FROM gmm_sweep('unknown_rows', '{x,y}', 2, 4, memory => 'loaded') INTERSECT SELECT * FROM gmm_sweep('unknown_rows', '{x,y}', 2, 4)) AS s;
 SELECT kmeans_unload();
-SELECT k, components FROM gmm_sweep('unknown_rows', '{x,y}', 2, 3, filter => NULL, nulls => 'skip', max_iter => 1, n_init => 2);
+SELECT k, components FROM gmm_sweep('unknown_rows', '{x,y}', 2, 3, filter => NULL, nulls => 'skip', options => gmm_options(max_iter => 1, n_init => 2));
 CREATE TABLE unknown_few (x integer);
 SELECT * FROM gmm_sweep('unknown_few', '{x}', 1, 3);
 -- what the largest k needs counts before any fit
@@ -71,15 +71,15 @@ EXCEPTION WHEN program_limit_exceeded THEN
     RAISE NOTICE '%', substring(detail FROM '^.* features');
 END $$;
 INSERT INTO unknown_few VALUES (1), (1), (5);
-SELECT k, components, suggestion FROM gmm_sweep('unknown_few', '{x}', 1, 9, reg_covar => 0.1);
+SELECT k, components, suggestion FROM gmm_sweep('unknown_few', '{x}', 1, 9, options => gmm_options(reg_covar => 0.1));
 SELECT * FROM gmm_sweep('unknown_few', '{x}', 3, 2);
 SELECT * FROM gmm_sweep('unknown_few', '{x}', 0, 2);
 SELECT * FROM gmm_sweep('unknown_few', '{x}', 1, NULL);
-SELECT * FROM gmm_sweep('unknown_few', '{x}', 1, 2, covariance_type => 'round');
-SELECT * FROM gmm_sweep('unknown_few', '{x}', 1, 3, reg_covar => 0);
+SELECT * FROM gmm_sweep('unknown_few', '{x}', 1, 2, options => gmm_options(covariance_type => 'round'));
+SELECT * FROM gmm_sweep('unknown_few', '{x}', 1, 3, options => gmm_options(reg_covar => 0));
 SELECT * FROM gmm_sweep('unknown_few', '{y}', 1, 2);
 SELECT * FROM gmm_sweep(NULL, '{x}', 1, 2);
-SELECT * FROM gmm_sweep('unknown_few', '{x}', 1, 2, loaded => true);
+SELECT * FROM gmm_sweep('unknown_few', '{x}', 1, 2, memory => 'loaded');
 DROP VIEW unknown_repeated;
 DROP TABLE unknown_rows, unknown_many, unknown_shuffled, unknown_sweeps, unknown_one, unknown_blob, unknown_few;
 DROP FUNCTION unknown_near, unknown_silhouette, unknown_bic;

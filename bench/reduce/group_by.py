@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""reduce() beside GROUP BY, in processor time of all processes of the server; run beside a throw-away server:
+"""kmeans_reduce() beside GROUP BY, in processor time of all processes of the server; run beside a throw-away server:
 
     scripts/with-postgres bench/reduce/group_by.py [--rows 3000000] [--repeat 10] [--workers 0,1]
 
@@ -65,7 +65,7 @@ def main():
     for workers in given.workers.split(","):
         session.run(f"SET max_parallel_workers_per_gather = {workers}; ALTER TABLE bench_xy SET (parallel_workers = {workers})")
         for name, executor, ours in CASES:
-            statements = [executor, f"SELECT * FROM reduce('bench_xy', {ours})"]
+            statements = [executor, f"SELECT * FROM kmeans_reduce('bench_xy', {ours})"]
             costs = [[session.cost(s) for s in statements] for _ in range(given.repeat + 1)][1:]
             theirs, mine = (sum(c) / given.repeat for c in zip(*costs))
             print(f"{name:20} {workers} workers  GROUP BY {theirs:7.0f}  reduce {mine:7.1f}  ratio {theirs / mine:.2f}", flush=True)

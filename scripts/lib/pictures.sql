@@ -2,12 +2,12 @@
 \pset format unaligned
 \pset tuples_only on
 \o build/demo/clusters.svg
-SELECT kmeans_plot('s1', features => '{x,y}', k => 15, n_init => 10, sample => 2500, title => 'S1: 15 clusters');
+SELECT kmeans_plot('s1', features => '{x,y}', k => 15, options => kmeans_options(n_init => 10), sample => 2500, title => 'S1: 15 clusters');
 \o build/demo/components.svg
-SELECT kmeans_plot('iris', features => '{sepal_length,sepal_width,petal_length,petal_width}', k => 3, n_init => 10,
+SELECT kmeans_plot('iris', features => '{sepal_length,sepal_width,petal_length,petal_width}', k => 3, options => kmeans_options(n_init => 10),
                    title => 'Iris: four measures in two principal components');
 \o build/demo/sweep.svg
-SELECT kmeans_sweep_plot('s1', features => '{x,y}', k_min => 1, k_max => 24, refine => true, title => 'S1: how many clusters?');
+SELECT kmeans_sweep_plot('s1', features => '{x,y}', k_min => 1, k_max => 24, options => kmeans_options(refine => true), title => 'S1: how many clusters?');
 \o
 \pset tuples_only off
 \pset format aligned

@@ -65,7 +65,7 @@ is "$(on_worker -c "SELECT (kmeans_fit('$shard', '{x,y,z}', 2)).n > 0" -c "SELEC
 
 is "$(query -c "CREATE TEMP TABLE swept AS SELECT * FROM kmeans_sweep('even', '{x,y,z}', 1, 6)" -c "SELECT scan FROM kmeans_last_run()" -c "SELECT count(*), bool_and((a.inertia, a.n_iter) = (b.inertia, b.n_iter)), max(abs(a.davies_bouldin / b.davies_bouldin - 1)) < 1e-12 FROM swept a JOIN kmeans_sweep('one', '{x,y,z}', 1, 6) b USING (k)" | paste -sd ' ')" 'nodes 6|t|t' 'a sweep'
 
-is "$(query -c "SELECT kmeans_load('even', '{x,y,z}') > 0" -c "SELECT kmeans_fit('even', '{x,y,z}', 20, loaded => true) = kmeans_fit('one', '{x,y,z}', 20)" -c "SELECT kmeans_fit('even', '{x,y,z}', 3, loaded => true) IS NULL" -c "SELECT scan, backend FROM kmeans_last_run()" | paste -sd ' ')" 't t f loaded|nodes' 'rows stay loaded'
+is "$(query -c "SELECT kmeans_load('even', '{x,y,z}') > 0" -c "SELECT kmeans_fit('even', '{x,y,z}', 20, memory => 'loaded') = kmeans_fit('one', '{x,y,z}', 20)" -c "SELECT kmeans_fit('even', '{x,y,z}', 3, memory => 'loaded') IS NULL" -c "SELECT scan, backend FROM kmeans_last_run()" | paste -sd ' ')" 't t f loaded|nodes' 'rows stay loaded'
 
 near one even 'PCA' pca_fit "'{x,z}'"
 near one even 'PCA of standardized rows' pca_fit "'{f}', 2, standardize => true"
@@ -132,7 +132,7 @@ on_node 3 -c "SET citus.enable_ddl_propagation = off" -c "CREATE EXTENSION pg_km
 # Servers that die or hang: the error names them, in time.
 fails() { # NAME COMMAND: what is done to a fit at work
     local session out=$nodes_folder/out
-    query -c "SET pg_kmeans.node_timeout = '3s'" -c "SELECT kmeans_fit('even', '{x,y,z}', 300, init => 'random', tol => 0, max_iter => 1000000, n_init => 1000000)" >"$out" 2>&1 &
+    query -c "SET pg_kmeans.node_timeout = '3s'" -c "SELECT kmeans_fit('even', '{x,y,z}', 300, options => kmeans_options(init => 'random', tol => 0, max_iter => 1000000, n_init => 1000000))" >"$out" 2>&1 &
     session=$!
     await 1 query -c "SELECT count(*) FROM pg_stat_progress_kmeans WHERE phase = 'iterating'"
     $2

@@ -206,10 +206,10 @@ def arguments(lets):
 
 
 def reduction(dice, texts, lets, exact="false"):
-    """The arguments of reduce: the texts themselves, or the value that reduction_define makes of them."""
+    """The arguments of reduce: the texts themselves, or the value that kmeans_reduction makes of them."""
     if dice.random() < 0.5:
         return f"{texts}, exact => {exact}, {arguments(lets)}"
-    return f"reduction_define({texts}, exact => {exact}, let => {quoted(json.dumps(lets))})::text::jsonb, {quoted(json.dumps(PARAMETERS))}"
+    return f"kmeans_reduction({texts}, exact => {exact}, let => {quoted(json.dumps(lets))})::text::jsonb, {quoted(json.dumps(PARAMETERS))}"
 
 
 class Session:
@@ -271,7 +271,7 @@ def workers_case(dice, session):
     operations = [dice.choice(["sum", "min", "max", "count", "argmin"]) for _ in terms]
     cells = dice.choice([1, 1, 3, 20])
     key = f"key => {quoted(trees.exact(1).ours)}, " if "argmin" in operations else ""
-    statement = (f"SELECT * FROM reduce('fuzz_many', index => 'abs(floor(g)) % {cells}', cells => '{cells}', op => '{{{', '.join(operations)}}}', "
+    statement = (f"SELECT * FROM kmeans_reduce('fuzz_many', index => 'abs(floor(g)) % {cells}', cells => '{cells}', op => '{{{', '.join(operations)}}}', "
                  f"value => {quoted('{' + ', '.join(t.ours for t in terms) + '}')}, {key}filter => {quoted(trees.condition(1).ours)}, "
                  f"exact => {dice.choice(['true', 'false'])}, {arguments(trees.lets)})")
     answers = []
@@ -288,7 +288,7 @@ def rows_case(dice):
     trees = Trees(dice)
     terms = [trees.values() for _ in range(dice.randint(1, 4))]
     texts = f"index => 'id', cells => '{ROWS}', value => {quoted('{' + ', '.join(t.ours for t, _ in terms) + '}')}"
-    ours = f"SELECT value FROM reduce('fuzz_rows', {reduction(dice, texts, trees.lets)}) ORDER BY cell"
+    ours = f"SELECT value FROM kmeans_reduce('fuzz_rows', {reduction(dice, texts, trees.lets)}) ORDER BY cell"
     # The key keeps the planner from reading anything else than what stands there.
     theirs = f"SELECT ARRAY[{', '.join(t.sql(e) for t, elements in terms for e in elements)}]::float8[] FROM fuzz_rows ORDER BY id"
     return ours, theirs, [t.exact for t, elements in terms for _ in elements]
@@ -301,7 +301,7 @@ def cells_case(dice):
     cells = dice.randint(1, 6)
     texts = (f"index => 'abs(floor(g)) % {cells}', cells => '{cells}', op => '{{sum, min, max, count, argmin}}', "
              f"value => {quoted('{' + ', '.join([term.ours] * 5) + '}')}, key => {quoted(key.ours)}, filter => {quoted(condition.ours)}")
-    ours = f"SELECT value FROM reduce('fuzz_rows', {reduction(dice, texts, trees.lets, dice.choice(['true', 'false']))}) ORDER BY cell"
+    ours = f"SELECT value FROM kmeans_reduce('fuzz_rows', {reduction(dice, texts, trees.lets, dice.choice(['true', 'false']))}) ORDER BY cell"
     value = f"({term.sql({})})"
     theirs = (f"SELECT ARRAY[coalesce(sum(v), 0), min(v), max(v), count(v), (array_agg(k ORDER BY v, k) FILTER (WHERE v IS NOT NULL))[1]]::float8[] "
               f"FROM generate_series(0, {cells - 1}) AS c LEFT JOIN (SELECT abs(floor(g::float8))::int % {cells} AS c, {value} AS v, {key.sql({})} AS k "
@@ -334,7 +334,7 @@ def text_case(dice):
         given = {"index": "g", "cells": "5", **given}
     if name == "key":
         given["op"] = "argmin"
-    return f"SELECT * FROM reduce('fuzz_rows', {', '.join(f'{n} => {quoted(t)}' for n, t in given.items())}, {arguments(trees.lets)})"
+    return f"SELECT * FROM kmeans_reduce('fuzz_rows', {', '.join(f'{n} => {quoted(t)}' for n, t in given.items())}, {arguments(trees.lets)})"
 
 
 def prepare(session):

@@ -125,22 +125,23 @@ def mixture_or_components(dice, k, source):
 
 def tables(dice, k, source):
     many = dice.choice(["false", "true"])
+    memory = dice.choice(["'auto'", "'loaded'"])
     calls = [f"SELECT kmeans_load('fuzz', '{{f}}')",
-             f"SELECT kmeans_fit('fuzz', '{{f}}', {k}, loaded => {many})",
+             f"SELECT kmeans_fit('fuzz', '{{f}}', {k}, memory => {memory})",
              f"SELECT kmeans_profile(m), kmeans_update(m, f) OVER (), kmeans_outliers('fuzz', '{{f}}', m, 1, nulls => 'mean') "
-             f"FROM fuzz, kmeans_fit('fuzz', '{{f}}', {k}, nulls => '{dice.choice(['skip', 'mean', 'error'])}', tol => {dice.choice(['0', '1'])}) AS m",
-             f"SELECT count(*) FROM kmeans_labels('fuzz', '{{f}}', {k}, loaded => {many})",
-             f"SELECT * FROM kmeans_sweep('fuzz', '{{f}}', {dice.choice(['1', '2', '0', 'NULL'])}, {dice.choice(['3', '1', '9'])}, loaded => {many})",
-             f"SELECT * FROM kmeans_tree('fuzz', '{{f}}', '{dice.choice(['{2,3}', '{40}', '{2,2,2,2,2,2,2,2}', '{1}', '{,}'])}', loaded => {many}, standardize => {dice.choice(['true', 'false'])})",
-             f"SELECT * FROM kmeans_tree('fuzz', '{{f}}', 'bisecting', {k}, metric => '{dice.choice(['l2', 'cosine'])}')",
-             f"SELECT kmeans_fit('fuzz', '{{f}}', {k}, max_radius => {dice.choice(['1e-9', '0.1', '3', '1e300'])}, loaded => {many})",
-             f"SELECT * FROM gmm_sweep('fuzz', '{{f}}', 1, {dice.choice(['3', '0', '5'])}, reg_covar => {dice.choice(['0', '1'])}, loaded => {many})",
-             f"SELECT gmm_fit('fuzz', '{{f}}', {k}, '{dice.choice(['full', 'tied', 'diag', 'spherical'])}', reg_covar => {dice.choice(['0', '1e-6', '1'])})",
-             f"SELECT count(*) FROM gmm_cluster('fuzz', '{{f}}', {k}, max_iter => 3, label_column => '{dice.choice(['part', 'g', 'f', 'no such', 'i'])}', overwrite => {many})",
-             f"SELECT pca_fit('fuzz', '{{f}}', {dice.choice(['NULL', '1', '0.9', '40'])}, {dice.choice(['true', 'false'])}, {dice.choice(['true', 'false'])})",
-             f"SELECT kmeans_plot('fuzz', '{{f}}', {k}, loaded => {many}, standardize => {dice.choice(['true', 'false'])}, sample => {dice.choice(['10', '50'])})",
+             f"FROM fuzz, kmeans_fit('fuzz', '{{f}}', {k}, nulls => '{dice.choice(['skip', 'mean', 'error'])}', options => kmeans_options(tol => {dice.choice(['0', '1'])})) AS m",
+             f"SELECT count(*) FROM kmeans_labels('fuzz', '{{f}}', {k}, memory => {memory})",
+             f"SELECT * FROM kmeans_sweep('fuzz', '{{f}}', {dice.choice(['1', '2', '0', 'NULL'])}, {dice.choice(['3', '1', '9'])}, memory => {memory})",
+             f"SELECT * FROM kmeans_tree('fuzz', '{{f}}', '{dice.choice(['{2,3}', '{40}', '{2,2,2,2,2,2,2,2}', '{1}', '{,}'])}', memory => {memory}, options => kmeans_options(standardize => {dice.choice(['true', 'false'])}))",
+             f"SELECT * FROM kmeans_tree('fuzz', '{{f}}', 'bisecting', {k}, options => kmeans_options(metric => '{dice.choice(['l2', 'cosine'])}'))",
+             f"SELECT kmeans_fit('fuzz', '{{f}}', {k}, options => kmeans_options(max_radius => {dice.choice(['1e-9', '0.1', '3', '1e300'])}), memory => {memory})",
+             f"SELECT * FROM gmm_sweep('fuzz', '{{f}}', 1, {dice.choice(['3', '0', '5'])}, options => gmm_options(reg_covar => {dice.choice(['0', '1'])}), memory => {memory})",
+             f"SELECT gmm_fit('fuzz', '{{f}}', {k}, options => gmm_options(covariance_type => '{dice.choice(['full', 'tied', 'diag', 'spherical'])}', reg_covar => {dice.choice(['0', '1e-6', '1'])}))",
+             f"SELECT count(*) FROM gmm_cluster('fuzz', '{{f}}', {k}, options => gmm_options(max_iter => 3), label_column => '{dice.choice(['part', 'g', 'f', 'no such', 'i'])}', overwrite => {many})",
+             f"SELECT pca_fit('fuzz', '{{f}}', options => pca_options(n_components => {dice.choice(['NULL', '1', '0.9', '40'])}, whiten => {dice.choice(['true', 'false'])}, standardize => {dice.choice(['true', 'false'])}))",
+             f"SELECT kmeans_plot('fuzz', '{{f}}', {k}, memory => {memory}, options => kmeans_options(standardize => {dice.choice(['true', 'false'])}), sample => {dice.choice(['10', '50'])})",
              f"SELECT kmeans_plot('fuzz', '{{f}}', label_column => '{dice.choice(['g', 'i', 'f', 'w', 'no such'])}')",
-             f"SELECT kmeans_sweep_plot('fuzz', '{{f}}', 1, {dice.choice(['3', '9', '0'])}, loaded => {many})",
+             f"SELECT kmeans_sweep_plot('fuzz', '{{f}}', 1, {dice.choice(['3', '9', '0'])}, memory => {memory})",
              "SELECT kmeans_unload()", "SELECT * FROM kmeans_loaded()", "SELECT * FROM kmeans_last_run()"]
     chosen = dice.sample(calls, 4) if dice.random() < 0.5 else [calls[0]] + dice.sample(calls[1:], 3)
     return "; ".join([f"CREATE TEMP TABLE fuzz AS SELECT * FROM {source}"] + chosen)

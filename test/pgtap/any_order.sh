@@ -67,7 +67,7 @@ wanted=$(model "$serial" "$bounded")
 for table in ordered shuffled moved halves; do
     same "bounded sizes: $table, serial" "$wanted" "$serial" "${bounded/ordered/$table}"
     same "bounded sizes: $table, parallel" "$wanted" "$parallel" "${bounded/ordered/$table}"
-    same "bounded sizes: $table, kmeans_fit" "$wanted" "$parallel" "SELECT to_jsonb(m) - 'origin' FROM kmeans_fit('$table', '{f}', 12, min_size => 0.08, max_size => 0.09) AS m"
+    same "bounded sizes: $table, kmeans_fit" "$wanted" "$parallel" "SELECT to_jsonb(m) - 'origin' FROM kmeans_fit('$table', '{f}', 12, options => kmeans_options(min_size => 0.08, max_size => 0.09)) AS m"
 done
 same 'bounded sizes: one thread' "$wanted" "$serial; SET pg_kmeans.cpu_threads = 1" "${bounded/ordered/shuffled}"
 

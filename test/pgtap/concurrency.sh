@@ -14,7 +14,7 @@ SQL
 cat >"$folder/work.sql" <<'SQL'
 SELECT to_jsonb(kmeans_fit('many_rows', '{f}', 20)) - 'origin';
 SELECT g, kmeans(f, 8, kmeans_options(n_init => 2)) FROM many_rows GROUP BY g ORDER BY g;
-SELECT md5(string_agg(cluster_id || ':' || distance, ',' ORDER BY row_ctid)) FROM kmeans_labels('many_rows', '{f}', 12, seed => 9);
+SELECT md5(string_agg(cluster_id || ':' || distance, ',' ORDER BY row_ctid)) FROM kmeans_labels('many_rows', '{f}', 12, options => kmeans_options(seed => 9));
 SELECT md5(string_agg(l::text, ',' ORDER BY id)) FROM (SELECT id, kmeans_label(f, 5) OVER (PARTITION BY g) AS l FROM many_rows) AS t;
 SELECT kmeans_step(f, '{{0,0,0,0},{0,0,50,5},{0,0,-50,9}}') FROM many_rows;
 SQL
@@ -42,7 +42,7 @@ for ((i = 0; i < sessions; i++)); do cmp -s "$folder/alone" "$folder/out.$i" || 
 result $status "ten sessions at once get the same"
 
 # Writers wait for one another: the first adds the column, the last finds nothing to change.
-echo "SELECT md5(string_agg(c::text, ',' ORDER BY cluster_id)) FROM kmeans_centroids(kmeans_cluster('many_rows', '{f}', 6, init_centroids => '{{0,0,0,0},{0,0,50,5},{0,0,-50,9},{0,0,90,1},{1,0,-90,2},{0,0,20,14}}')) AS c;" >"$folder/write.sql"
+echo "SELECT md5(string_agg(c::text, ',' ORDER BY cluster_id)) FROM kmeans_centroids(kmeans_cluster('many_rows', '{f}', 6, options => kmeans_options(init_centroids => '{{0,0,0,0},{0,0,50,5},{0,0,-50,9},{0,0,90,1},{1,0,-90,2},{0,0,20,14}}'))) AS c;" >"$folder/write.sql"
 status=0
 at_once "$folder/write.sql" || status=1
 for ((i = 1; i < sessions; i++)); do cmp -s "$folder/out.0" "$folder/out.$i" || status=1; done

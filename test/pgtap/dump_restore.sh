@@ -33,11 +33,11 @@ CREATE VIEW dump_labels AS SELECT id, kmeans_predict(model, f) AS label FROM dum
 CREATE MATERIALIZED VIEW dump_fit AS SELECT * FROM kmeans_fit('dump_rows', '{f}', 5);
 CREATE VIEW dump_scan AS SELECT cluster_id, count(*) FROM kmeans_labels('dump_rows', '{f}', 5) GROUP BY cluster_id;
 CREATE ROLE "Dump Role";
-CREATE TABLE dump_kept (name text PRIMARY KEY, reduction jsonb DEFAULT reduction_define(op => 'count', filter => 'id > 9'));
+CREATE TABLE dump_kept (name text PRIMARY KEY, reduction jsonb DEFAULT kmeans_reduction(op => 'count', filter => 'id > 9'));
 ALTER TABLE dump_kept OWNER TO "Dump Role";
-INSERT INTO dump_kept VALUES ('step', reduction_define(index => 'argmin(j, k, sum((f - c[j]) ^ 2))', cells => 'k', value => '{1, f}', let => '{"two": "2"}', exact => true));
-INSERT INTO dump_kept VALUES ('odd', reduction_define(value => '{"id" * 2, /* ''\" */ f}')), ('default', DEFAULT);
-CREATE VIEW dump_cells AS SELECT name, r.* FROM dump_kept, reduce('dump_rows', reduction, '{"k": 2, "c": [[0, 0, 0], [0, 0, 50]]}') AS r;
+INSERT INTO dump_kept VALUES ('step', kmeans_reduction(index => 'argmin(j, k, sum((f - c[j]) ^ 2))', cells => 'k', value => '{1, f}', let => '{"two": "2"}', exact => true));
+INSERT INTO dump_kept VALUES ('odd', kmeans_reduction(value => '{"id" * 2, /* ''\" */ f}')), ('default', DEFAULT);
+CREATE VIEW dump_cells AS SELECT name, r.* FROM dump_kept, kmeans_reduce('dump_rows', reduction, '{"k": 2, "c": [[0, 0, 0], [0, 0, 50]]}') AS r;
 CREATE MATERIALIZED VIEW dump_merged AS SELECT kmeans_merge(sums) AS sums FROM dump_sums;
 SQL
 
@@ -70,7 +70,7 @@ done
 
 # The owner of a database, who is no superuser, dumps it and restores it, reductions of his own and others with it.
 query -d postgres -c "DROP DATABASE \"$restored\"" -c "CREATE DATABASE \"$restored\" OWNER \"Dump Role\""
-query -d "$restored" -c 'SET ROLE "Dump Role"' -c "CREATE EXTENSION pg_kmeans" -c "CREATE TABLE dump_kept AS SELECT reduction_define(value => 'x') AS r" >/dev/null
+query -d "$restored" -c 'SET ROLE "Dump Role"' -c "CREATE EXTENSION pg_kmeans" -c "CREATE TABLE dump_kept AS SELECT kmeans_reduction(value => 'x') AS r" >/dev/null
 pg_dump --role='Dump Role' -d "$restored" >"$folder/dump_own.sql" && status=0 || status=1
 query -d postgres -c "DROP DATABASE \"$restored\"" -c "CREATE DATABASE \"$restored\" OWNER \"Dump Role\""
 { echo 'SET ROLE "Dump Role";'; cat "$folder/dump_own.sql"; } | query -d "$restored" >/dev/null || status=1

@@ -40,7 +40,7 @@ CREATE FUNCTION check_call(options text, code text, k text DEFAULT '1') RETURNS 
 BEGIN
     RETURN NEXT throws_ok(format('SELECT kmeans(f8, %s%s) FROM code_rows', k, ', kmeans_options(' || options || ')'), code, NULL,
         format('kmeans: k = %s %s', k, options));
-    RETURN NEXT throws_ok(format('SELECT kmeans_fit(''code_rows'', ''{f8}'', %s%s)', k, ', ' || options), code, NULL,
+    RETURN NEXT throws_ok(format('SELECT kmeans_fit(''code_rows'', ''{f8}'', %s%s)', k, ', options => kmeans_options(' || options || ')'), code, NULL,
         format('kmeans_fit: k = %s %s', k, options));
 END$$;
 SELECT check_call(NULL, '22023', k) FROM (VALUES ('NULL'), ('0'), ('-5'), ('2147483648')) AS v (k);
@@ -50,8 +50,8 @@ SELECT check_call(options, '22023') FROM (VALUES ('init => ''nonsense'''), ('n_i
 SELECT throws_ok(call, code, NULL, call) FROM (VALUES
     ($$SELECT kmeans_tree('code_rows', '{f8}', '{3,1}')$$, '22023'), ($$SELECT kmeans_tree('code_rows', '{f8}', NULL)$$, '22023'),
     ($$SELECT kmeans_tree('code_rows', '{f8}', 'bisecting')$$, '22023'), ($$SELECT kmeans_tree('code_rows', '{f8}', '{2}', 3)$$, '22023'),
-    ($$SELECT kmeans_tree('code_rows', '{f8}', '{2}', metric => 'l1')$$, '22023'), ($$SELECT kmeans_tree('nowhere', '{f8}', '{2}')$$, '42P01'),
-    ($$SELECT kmeans_tree('code_rows', '{f8}', '{2}', loaded => true)$$, '55000'), ($$SELECT kmeans_sweep('code_rows', '{f8}', 1, 2, sample => -1)$$, '22023'),
+    ($$SELECT kmeans_tree('code_rows', '{f8}', '{2}', options => kmeans_options(metric => 'l1'))$$, '22023'), ($$SELECT kmeans_tree('nowhere', '{f8}', '{2}')$$, '42P01'),
+    ($$SELECT kmeans_tree('code_rows', '{f8}', '{2}', memory => 'loaded')$$, '55000'), ($$SELECT kmeans_sweep('code_rows', '{f8}', 1, 2, sample => -1)$$, '22023'),
     ($$SELECT gmm_sweep('code_rows', '{f8}', 2, 1)$$, '22023'), ($$SELECT gmm_sweep('code_rows', '{f8}', NULL, 1)$$, '22023'),
     ($$SELECT gmm_sweep('code_rows', '{t}', 1, 2)$$, '42804'), ($$SELECT gmm_sweep('code_rows', NULL, 1, 2)$$, '22004')) AS v (call, code);
 

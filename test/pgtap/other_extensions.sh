@@ -17,7 +17,7 @@ CREATE TABLE hook_even PARTITION OF hook_rows FOR VALUES IN (0);
 CREATE TABLE hook_odd PARTITION OF hook_rows FOR VALUES IN (1);
 INSERT INTO hook_rows SELECT i % 2, sin(i), cos(i * 7) FROM generate_series(1, 5000) AS i;
 SQL
-fit() { echo "to_jsonb(kmeans_fit('$1', '{x,y}', 4, init => 'k-means||'$2)) - 'origin'"; }
+fit() { echo "to_jsonb(kmeans_fit('$1', '{x,y}', 4, options => kmeans_options(init => 'k-means||')$2)) - 'origin'"; }
 # with FIRST SECOND ADDS CALL: how the rows of a call come and whether the model is the one of no hook, with two libraries
 # loaded in that order.
 with() {

@@ -63,7 +63,7 @@ cancel
 expect_nothing 'a cancel takes it away'
 
 long="init => 'first', tol => 0, max_iter => 100000"
-begin "SELECT kmeans_fit('progress_rows', '{x,y}', 1000, $long)"
+begin "SELECT kmeans_fit('progress_rows', '{x,y}', 1000, options => kmeans_options(init => $long))"
 expect 'phase, max_iter, restart, n_init, backend, iteration, shift > 0' '^iterating\|100000\|1\|1\|cpu\|[1-9][0-9]*\|t$' 'iterations are counted'
 rises iteration 'and rise'
 # What the session waits for has a name from version 17 on.
@@ -77,7 +77,7 @@ expect 'phase, relid IS NULL, rows_scanned' '^iterating\|t\|0$' 'the aggregate s
 cancel
 wait
 
-begin "SELECT kmeans_fit('progress_rows', '{x,y}', 3, n_init => 100000)"
+begin "SELECT kmeans_fit('progress_rows', '{x,y}', 3, options => kmeans_options(n_init => 100000))"
 expect 'phase, n_init, restart' '\|100000\|[1-9][0-9]+$' 'restarts are counted'
 cancel
 wait
@@ -87,7 +87,7 @@ expect 'phase, seeded, k' '^seeding\|[1-9][0-9]*\|3000$' 'first centroids are co
 cancel
 wait
 
-begin "SELECT gmm_fit('progress_rows', '{x,y}', 40, tol => 0, max_iter => 100000)"
+begin "SELECT gmm_fit('progress_rows', '{x,y}', 40, options => gmm_options(tol => 0, max_iter => 100000))"
 expect 'phase, relid::regclass, max_iter, restart, n_init, backend, iteration, shift IS NOT NULL' '^iterating\|progress_rows\|100000\|1\|1\|cpu\|[1-9][0-9]*\|t$' 'a mixture counts its own iterations'
 rises iteration 'and they rise'
 cancel

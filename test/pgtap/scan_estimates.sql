@@ -17,7 +17,7 @@ DECLARE
     fitted text;
 BEGIN
     UPDATE pg_class SET reltuples = true_rows * factor WHERE relname = 'estimate_rows';
-    fitted := md5((to_jsonb(kmeans_fit('estimate_rows', '{a,b,c,d}', 6, seed => 3, max_iter => 3, weight => weight)) - 'origin')::text);
+    fitted := md5((to_jsonb(kmeans_fit('estimate_rows', '{a,b,c,d}', 6, options => kmeans_options(seed => 3, max_iter => 3), weight => weight)) - 'origin')::text);
     INSERT INTO estimate_fits SELECT name, weight, fitted, workers FROM kmeans_last_run();
     UPDATE pg_class SET reltuples = true_rows WHERE relname = 'estimate_rows';
 END $$;

@@ -17,7 +17,7 @@ ALTER TABLE changing SET (parallel_workers = 2);
 CREATE TABLE staying AS TABLE changing;
 ANALYZE changing, staying;
 SQL
-fit="SELECT md5(ROW(k, d, centroids, size, within_ss, inertia, n_iter, converged, n, center, scale)::text) FROM kmeans_fit('changing', '{x,y}', 20, max_iter => 5) WHERE k > 0"
+fit="SELECT md5(ROW(k, d, centroids, size, within_ss, inertia, n_iter, converged, n, center, scale)::text) FROM kmeans_fit('changing', '{x,y}', 20, options => kmeans_options(max_iter => 5)) WHERE k > 0"
 stays=${fit/changing/staying}
 right=$(query -c "SET pg_kmeans.backend = cpu" -c "$fit")
 
@@ -58,7 +58,7 @@ query -c "CREATE TABLE changing AS TABLE staying" -c "ALTER TABLE changing SET (
 is "$(say cuda "$fit")" "$right" "a new one of its name is"
 
 # Rows that stay with a session do so whatever becomes of the table.
-loaded=${fit/max_iter => 5/max_iter => 5, loaded => true}
+loaded=${fit/max_iter => 5)/max_iter => 5), memory => \'loaded\'}
 kept() { # CHANGE
     {
         echo "\\set VERBOSITY sqlstate"

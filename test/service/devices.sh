@@ -9,7 +9,7 @@ folder=$(mktemp -d)
 trap 'fault; configure gpu_memory_limit 0; rm -f "$SERVICE_FOLDER/devices"; stop_service; rm -rf "$folder"' EXIT
 
 query -c "CREATE TABLE spread_rows AS SELECT sin(i)::real AS x, cos(i * 7)::real AS y FROM generate_series(1, 20000) AS i"
-fit="SELECT md5((to_jsonb(kmeans_fit('spread_rows', '{x,y}', 20, max_iter => 5)) - 'origin')::text)"
+fit="SELECT md5((to_jsonb(kmeans_fit('spread_rows', '{x,y}', 20, options => kmeans_options(max_iter => 5))) - 'origin')::text)"
 right=$(query -c "SET pg_kmeans.backend = cpu" -c "$fit")
 state() { query -c "SELECT string_agg(concat_ws(' ', device, jobs, memory_held > 0), ', ' ORDER BY device) FROM kmeans_status() WHERE backend = 'cuda'"; }
 waiting() { query -c "SELECT string_agg(jobs_waiting::text, ' ' ORDER BY device) FROM kmeans_status() WHERE backend = 'cuda'"; }
@@ -53,7 +53,7 @@ is "$(say auto "$fit" "SET pg_kmeans.device = 2")" "$right" "which auto does wit
 # Rows that stay hold the memory of their device alone.
 held=$({
     echo "SET pg_kmeans.backend = cuda; SELECT kmeans_load('spread_rows', '{x,y}') = 0;"
-    echo "SELECT md5((to_jsonb(kmeans_fit('spread_rows', '{x,y}', 20, max_iter => 5, loaded => true)) - 'origin')::text);"
+    echo "SELECT md5((to_jsonb(kmeans_fit('spread_rows', '{x,y}', 20, options => kmeans_options(max_iter => 5), memory => 'loaded')) - 'origin')::text);"
     echo "SELECT count(*) FILTER (WHERE memory_held > 0) FROM kmeans_status() WHERE backend = 'cuda';"
     echo "$fit;"
 } | query)
@@ -85,9 +85,9 @@ is "$(say cuda "$fit" "$both" "SET statement_timeout = 300")" 57014 "a cancel re
 fault
 
 # Restarts, and each k of a sweep, are shared out.
-model="to_jsonb(kmeans_fit('spread_rows', '{x,y}', 20, max_iter => 5, n_init => 7)) - 'origin'"
+model="to_jsonb(kmeans_fit('spread_rows', '{x,y}', 20, options => kmeans_options(max_iter => 5, n_init => 7))) - 'origin'"
 restarts="SELECT md5(($model)::text)"
-sweep="SELECT md5(string_agg(s::text, ' ')) FROM kmeans_sweep('spread_rows', '{x,y}', 2, 8, max_iter => 5, n_init => 2) AS s"
+sweep="SELECT md5(string_agg(s::text, ' ')) FROM kmeans_sweep('spread_rows', '{x,y}', 2, 8, options => kmeans_options(max_iter => 5, n_init => 2)) AS s"
 for what in "$restarts" "$sweep"; do
     alone=$(query -c "SET pg_kmeans.backend = cpu" -c "$what")
     for list in 0,1 0,0,0; do

@@ -16,7 +16,7 @@ CREATE TABLE service_few AS SELECT x, y FROM service_rows LIMIT 500;
 ALTER TABLE service_rows SET (parallel_workers = 2);
 ANALYZE service_rows, service_few;
 SQL
-fit="SELECT md5((to_jsonb(kmeans_fit('service_rows', '{x,y}', 60, max_iter => 20)) - 'origin')::text)"
+fit="SELECT md5((to_jsonb(kmeans_fit('service_rows', '{x,y}', 60, options => kmeans_options(max_iter => 20))) - 'origin')::text)"
 small="SELECT md5((to_jsonb(kmeans_fit('service_few', '{x,y}', 3)) - 'origin')::text)"
 right=$(query -c "SET pg_kmeans.backend = cpu" -c "$fit")
 right_small=$(query -c "SET pg_kmeans.backend = cpu" -c "$small")
@@ -74,7 +74,7 @@ sleep 1.5
 is "$(at_rest)" "0|0|0" "nothing is held in the end"
 
 # While all turns of large calls are taken, a small one goes on.
-large="SELECT md5((to_jsonb(kmeans_fit('service_rows', '{x,y}', 300, init => 'first', tol => 0, max_iter => 30)) - 'origin')::text)"
+large="SELECT md5((to_jsonb(kmeans_fit('service_rows', '{x,y}', 300, options => kmeans_options(init => 'first', tol => 0, max_iter => 30))) - 'origin')::text)"
 right_large=$(say cpu "$large")
 fault "fit slow 1500"
 for _ in 1 2 3 4 5; do say cuda "$large" >>"$folder/large" & done
@@ -110,7 +110,7 @@ is "$(for i in $(seq 30); do cat "$folder/many.$i"; done | md5sum)" "$(md5sum <"
 is "$(at_rest)" "0|0|0" "nothing is held"
 
 # Rows that stay: with a connection of their own, beside other fits, and over the service's end.
-stay="SELECT md5((to_jsonb(kmeans_fit('service_rows', '{x,y}', 60, max_iter => 20, loaded => true)) - 'origin')::text)"
+stay="SELECT md5((to_jsonb(kmeans_fit('service_rows', '{x,y}', 60, options => kmeans_options(max_iter => 20), memory => 'loaded')) - 'origin')::text)"
 is "$(query -c "SET pg_kmeans.backend = cuda" -c "SELECT kmeans_load('service_rows', '{x,y}')" -c "$stay" -c "$small" -c "$stay" \
     -c "SELECT jobs FROM kmeans_status() WHERE backend = 'cuda'" -c "$fit" \
     -c "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'pg_kmeans GPU service'" \
@@ -134,7 +134,7 @@ is "${before%%|*}" 0 "and no anonymous memory"
 # While the service starts, the second of the segments that hold a session's rows goes. The service, which
 # maps them in their order, has some by then.
 query -c "CREATE TABLE service_many WITH (parallel_workers = 2) AS SELECT a.x, b.y, a.y AS z, b.x AS u FROM service_rows AS a, (SELECT x, y FROM service_rows LIMIT 20) AS b" -c "ANALYZE service_many"
-many="SELECT md5((to_jsonb(kmeans_fit('service_many', '{x,y,z,u}', 3, max_iter => 2)) - 'origin')::text)"
+many="SELECT md5((to_jsonb(kmeans_fit('service_many', '{x,y,z,u}', 3, options => kmeans_options(max_iter => 2))) - 'origin')::text)"
 right_many=$(say cpu "$many")
 stop_service
 fault "probe slow 1000 once"

@@ -10,7 +10,7 @@ folder=$(mktemp -d)
 trap 'fault; rm -rf "$folder"' EXIT
 query -c "CREATE TABLE kept_rows AS SELECT sin(i)::real AS x, cos(i * 7)::real AS y FROM generate_series(1, 100000) AS i" \
     -c "ANALYZE kept_rows"
-fit() { echo "SELECT md5((to_jsonb(kmeans_fit('kept_rows', '{x,y}', $1, max_iter => 20${2:-})) - 'origin')::text);"; }
+fit() { echo "SELECT md5((to_jsonb(kmeans_fit('kept_rows', '{x,y}', $1, options => kmeans_options(max_iter => 20)${2:-})) - 'origin')::text);"; }
 wanted=$(for k in 3 60 20; do fit $k; done | query)
 stop="DO \$\$ BEGIN
     LOOP
@@ -23,10 +23,10 @@ END \$\$;"
 session() {
     {
         echo "SET client_min_messages = error; SET pg_kmeans.backend = $1; SELECT kmeans_load('kept_rows', '{x,y}') = 0;"
-        fit 3 ', loaded => true'
+        fit 3 ", memory => 'loaded'"
         echo "$2"
-        fit 60 ', loaded => true'
-        fit 20 ', loaded => true'
+        fit 60 ", memory => 'loaded'"
+        fit 20 ", memory => 'loaded'"
         echo "SELECT kmeans_unload();"
         echo "SELECT coalesce(jobs, 0), coalesce(jobs_waiting, 0), coalesce(memory_held, 0) FROM kmeans_status() WHERE backend = 'cuda';"
     } | psql -XqAt 2>&1
@@ -54,15 +54,15 @@ in_turn() { # LOADED
 }
 turns=$({
     echo "SET pg_kmeans.backend = cuda; SELECT kmeans_load('kept_rows', '{x,y}') + kmeans_load('kept_more', '{x,y}');"
-    in_turn ', loaded => true'
+    in_turn ", memory => 'loaded'"
 } | query)
 is "$turns" "200000"$'\n'"$(in_turn '' | query)" 'two sets of rows in turn'
 
 # In the device's memory from the first fit to the last: the second moves next to nothing.
 moved=$({
     echo "SET pg_kmeans.backend = cuda; SELECT kmeans_load('kept_rows', '{x,y}') = 0;"
-    fit 3 ', loaded => true'
-    fit 3 ', loaded => true'
+    fit 3 ", memory => 'loaded'"
+    fit 3 ", memory => 'loaded'"
     echo "SELECT memory_held >= 800000 FROM kmeans_status() WHERE backend = 'cuda';"
 } | query | tail -n 1)
 is "$moved" t 'they lie in the memory of the device'
@@ -71,7 +71,7 @@ is "$moved" t 'they lie in the memory of the device'
 one_of() { # ALGORITHM LOADED
     case $1 in
         kmeans) fit 3 "$2" ;;
-        gmm) echo "SELECT md5(gmm_fit('kept_rows', '{x,y}', 2, covariance_type => 'tied', max_iter => 2$2)::text);" ;;
+        gmm) echo "SELECT md5(gmm_fit('kept_rows', '{x,y}', 2, options => gmm_options(covariance_type => 'tied', max_iter => 2)$2)::text);" ;;
         pca) echo "SELECT md5(pca_fit('kept_rows', '{x,y}'$2)::text);" ;;
     esac
 }
@@ -80,7 +80,7 @@ for first in kmeans gmm pca; do
     found=$({
         echo "SET pg_kmeans.backend = cuda; SET client_min_messages = error; SELECT kmeans_load('kept_rows', '{x,y}') = 0;"
         for algorithm in $algorithms; do
-            one_of $algorithm ', loaded => true'
+            one_of $algorithm ", memory => 'loaded'"
             echo "\\! echo 'load device_error' >$SERVICE_FOLDER/faults.txt"
         done
     } | psql -XqAt 2>&1)
@@ -94,7 +94,7 @@ done
 query -c "CREATE TABLE kept_shared WITH (parallel_workers = 2) AS SELECT x, y FROM kept_rows"
 of_shared() { # LOADED
     fit 3 "$1" | sed s/kept_rows/kept_shared/
-    echo "SELECT md5(gmm_fit('kept_shared', '{x,y}', 2, max_iter => 2$1)::text);
+    echo "SELECT md5(gmm_fit('kept_shared', '{x,y}', 2, options => gmm_options(max_iter => 2)$1)::text);
         SELECT md5(pca_fit('kept_shared', '{x,y}'$1)::text);"
     fit 20 "$1" | sed s/kept_rows/kept_shared/
 }
@@ -104,8 +104,8 @@ mapped() {
 before=$(mapped)
 shared=$({
     echo "SET pg_kmeans.backend = cuda; SET client_min_messages = error; SELECT kmeans_load('kept_shared', '{x,y}');"
-    of_shared ', loaded => true'
-    of_shared ', loaded => true'
+    of_shared ", memory => 'loaded'"
+    of_shared ", memory => 'loaded'"
     echo "SELECT count(*) > $before FROM regexp_split_to_table(pg_read_file('/proc/$(service_pid)/maps'), '\n') AS line WHERE line ~ '/dev/shm/';
         SELECT kmeans_unload();"
 } | psql -XqAt 2>&1)

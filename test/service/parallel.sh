@@ -17,9 +17,9 @@ given="kmeans_options(init_centroids => '{{0,0,0,0},{0.5,0.5,0,0},{-1,0,0.5,1}}'
 statements=(
     "SELECT md5(kmeans(f, 3, $given)::text) FROM slice_rows"
     "SELECT md5(kmeans(f, 3, $given, w)::text) FROM slice_rows"
-    "SELECT md5((to_jsonb(kmeans_fit('slice_rows', '{f}', 4, max_iter => 3)) - 'origin')::text)"
-    "SELECT md5((to_jsonb(kmeans_fit('slice_rows', '{a,b,c}', 4, max_iter => 3, weight => 'w')) - 'origin')::text)"
-    "SELECT count(*) || ' ' || sum(cluster_id) || ' ' || max(distance) FROM kmeans_labels('slice_rows', '{a,b,c}', 4, max_iter => 3)"
+    "SELECT md5((to_jsonb(kmeans_fit('slice_rows', '{f}', 4, options => kmeans_options(max_iter => 3))) - 'origin')::text)"
+    "SELECT md5((to_jsonb(kmeans_fit('slice_rows', '{a,b,c}', 4, options => kmeans_options(max_iter => 3), weight => 'w')) - 'origin')::text)"
+    "SELECT count(*) || ' ' || sum(cluster_id) || ' ' || max(distance) FROM kmeans_labels('slice_rows', '{a,b,c}', 4, options => kmeans_options(max_iter => 3))"
 )
 
 say cuda "${statements[2]}" >/dev/null # the service runs from now on
@@ -30,7 +30,7 @@ for statement in "${statements[@]}"; do
             "$right" "$workers workers: ${statement:0:40}"
     done
 done
-large="SELECT md5((to_jsonb(kmeans_fit('slice_rows', '{f}', 60, max_iter => 20)) - 'origin')::text)"
+large="SELECT md5((to_jsonb(kmeans_fit('slice_rows', '{f}', 60, options => kmeans_options(max_iter => 20))) - 'origin')::text)"
 fault "fit device_error once"
 is "$(say auto "$large" "SET max_parallel_workers_per_gather = 3")" "WARNING $(query -c "SET pg_kmeans.backend = cpu" -c "$large")" \
     'the CPU takes them over where they are'

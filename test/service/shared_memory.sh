@@ -35,13 +35,13 @@ CREATE TABLE shm_few AS SELECT a, b, c, d FROM shm_rows LIMIT 20000;
 CREATE TABLE shm_wide AS SELECT ARRAY(SELECT sin(i * j + j)::real FROM generate_series(1, 200) AS j) AS f FROM generate_series(1, 500) AS i;
 ANALYZE shm_rows, shm_few, shm_wide;
 SQL
-fit="SELECT md5((to_jsonb(kmeans_fit('shm_rows', '{a,b,c,d}', 3, init => 'first', max_iter => 3)) - 'origin')::text)"
-few="SELECT md5((to_jsonb(kmeans_fit('shm_few', '{a,b,c,d}', 30, max_iter => 20)) - 'origin')::text)"
+fit="SELECT md5((to_jsonb(kmeans_fit('shm_rows', '{a,b,c,d}', 3, options => kmeans_options(init => 'first', max_iter => 3))) - 'origin')::text)"
+few="SELECT md5((to_jsonb(kmeans_fit('shm_few', '{a,b,c,d}', 30, options => kmeans_options(max_iter => 20))) - 'origin')::text)"
 # Exact sums do not depend on the order in which parallel workers bring rows, when centroids are given.
 given="kmeans_options(init_centroids => '{{0,0,0,0},{0.5,0.5,0,0},{-1,0,0.5,1}}', max_iter => 3)"
 aggregate="SELECT md5(kmeans(ARRAY[a, b, c, d], 3, $given)::text) FROM shm_rows"
-labels="SELECT count(*) || ' ' || sum(cluster_id) FROM kmeans_labels('shm_rows', '{a,b,c,d}', 3, init => 'first', max_iter => 3)"
-mixture="SELECT md5(gmm_fit('shm_wide', '{f}', 100, max_iter => 1)::text)"
+labels="SELECT count(*) || ' ' || sum(cluster_id) FROM kmeans_labels('shm_rows', '{a,b,c,d}', 3, options => kmeans_options(init => 'first', max_iter => 3))"
+mixture="SELECT md5(gmm_fit('shm_wide', '{f}', 100, options => gmm_options(max_iter => 1))::text)"
 for name in fit few aggregate labels mixture; do
     declare "right_$name=$(query -c "SET pg_kmeans.backend = cpu" -c "${!name}")"
 done
@@ -112,9 +112,9 @@ start_copy || exit 1
 one="SET max_parallel_workers_per_gather = 0"
 is "$(on cuda "$few")" "$right_few" "a server whose files must not grow"
 # Rows: 16 MB and some weights.
-is "$(on cuda "SELECT kmeans_fit('shm_rows', '{a,b,c,d}', 3, weight => 'id', init => 'first', max_iter => 2)" "$one")" 53200 "rows cannot be handed over, cuda: an error"
+is "$(on cuda "SELECT kmeans_fit('shm_rows', '{a,b,c,d}', 3, weight => 'id', options => kmeans_options(init => 'first', max_iter => 2))" "$one")" 53200 "rows cannot be handed over, cuda: an error"
 is "$(on auto "$fit" "$one")" "$right_fit" "a fit of fewer bytes"
-weighted="SELECT md5((to_jsonb(kmeans_fit('shm_rows', '{a,b,c,d}', 100, weight => 'id', init => 'first', max_iter => 2)) - 'origin')::text)"
+weighted="SELECT md5((to_jsonb(kmeans_fit('shm_rows', '{a,b,c,d}', 100, weight => 'id', options => kmeans_options(init => 'first', max_iter => 2))) - 'origin')::text)"
 is "$(on auto "$weighted" "$one")" "$(query -c "SET pg_kmeans.backend = cpu" -c "$weighted")" "rows cannot be handed over, auto: the CPU"
 # Sums: 100 triangles of 200 features in the arena, and as many factors, take 48 MB.
 is "$(on cuda "$mixture")" 53200 "results have no room, cuda: an error"

@@ -14,9 +14,9 @@ CREATE TABLE replica_rows AS SELECT i % 4 AS g, sin(i)::real AS x, cos(i * 7)::r
 ALTER TABLE replica_rows SET (parallel_workers = 2);
 ANALYZE replica_rows;
 SQL
-fit="SELECT md5((to_jsonb(kmeans_fit('replica_rows', '{x,y}', 60, max_iter => 20)) - 'origin')::text)"
+fit="SELECT md5((to_jsonb(kmeans_fit('replica_rows', '{x,y}', 60, options => kmeans_options(max_iter => 20))) - 'origin')::text)"
 groups="SELECT md5(string_agg(m::text, ',' ORDER BY g)) FROM (SELECT g, kmeans(ARRAY[x, y], 5) AS m FROM replica_rows GROUP BY g) AS t"
-mixture="SELECT md5(gmm_fit('replica_rows', '{x,y}', 3, max_iter => 3)::text)"
+mixture="SELECT md5(gmm_fit('replica_rows', '{x,y}', 3, options => gmm_options(max_iter => 3))::text)"
 stop_service
 make_copy -R && start_copy max_standby_streaming_delay=100ms
 await_replay
@@ -33,7 +33,7 @@ result $? 'by a service of its own'
 is "$(service_pid)" '' 'the primary has none'
 is "$(on_standby cuda "$groups" "SET max_parallel_workers_per_gather = 0")" "$(alone "$groups")" 'the aggregate'
 is "$(on_standby cuda "$mixture")" "$(alone "$mixture")" 'a mixture'
-is "$(on_standby cuda "SELECT kmeans_load('replica_rows', '{x,y}') = 0; SELECT md5((to_jsonb(kmeans_fit('replica_rows', '{x,y}', 60, max_iter => 20, loaded => true)) - 'origin')::text)")" \
+is "$(on_standby cuda "SELECT kmeans_load('replica_rows', '{x,y}') = 0; SELECT md5((to_jsonb(kmeans_fit('replica_rows', '{x,y}', 60, options => kmeans_options(max_iter => 20), memory => 'loaded')) - 'origin')::text)")" \
     "f $(alone "$fit")" 'loaded rows'
 is "$(there -c "SELECT service_pid FROM kmeans_status() WHERE backend = 'cuda'")" "$pid" 'one service for all of it'
 is "$(say cuda "$fit")" "$(alone "$fit")" "the primary's sessions have theirs"

@@ -4,7 +4,7 @@
 #ifndef PGKM_PG_GMM_H
 #define PGKM_PG_GMM_H
 
-#include "pg/run/run_job.h"
+#include "pg/table/call.h"
 #include "pg/values/options.h"
 
 /* Fields of gmm_options. */
@@ -23,6 +23,11 @@ struct PgkmGmmModel {
     const double *scale;  /* d, or NULL likewise */
     const double *fills;  /* d: what stands in the place of NULLs; or NULL */
 };
+
+/* A call of a table function with these arguments and their options. 22023 for a bad one, or for one of those that the
+ * function, which is named then, cannot use. */
+TableCall *pgkm_gmm_call_create(const TableArguments &arguments, const char *function = NULL,
+                                std::initializer_list<const char *> unusable = {});
 
 /* The row type of a function that returns gmm_model, in CurrentMemoryContext. */
 TupleDesc pgkm_gmm_model_tupdesc(FunctionCallInfo fcinfo);

@@ -35,6 +35,18 @@ const PgkmOptionsType pgkm_mixture_options_type = {{"gmm_options", fields, lengt
                                                        pgkm_mixture_options_default((PgkmMixtureOptions *)options);
                                                    }};
 
+TableCall *pgkm_gmm_call_create(const TableArguments &arguments, const char *function,
+                                std::initializer_list<const char *> unusable)
+{
+    TableCall *const call = table_call_create(arguments);
+
+    call->request.algorithm = PGKM_MIXTURE;
+    pgkm_options_read(&pgkm_mixture_options_type, &arguments.options, call->context, &call->request.mixture);
+    for (const char *option : unusable)
+        pgkm_options_refuse(&pgkm_mixture_options_type, &call->request.mixture, option, function);
+    return call;
+}
+
 /* gmm_options(covariance_type, tol, reg_covar, max_iter, n_init, weights_init, means_init, precisions_init, seed,
  *             standardize) -> gmm_options */
 Datum pgkm_gmm_options(PG_FUNCTION_ARGS)

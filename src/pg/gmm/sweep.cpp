@@ -11,18 +11,8 @@
 extern "C" {
 #include "miscadmin.h"
 
-PG_FUNCTION_INFO_V1(pgkm_gmm_sweep);
+PG_FUNCTION_INFO_V1(pgkm_gmm_table_sweep);
 }
-
-/* Arguments by position, behind k_min and k_max. The options are those of gmm_options but first parameters, which are
- * of one k. */
-enum GmmSweepArgument {
-    GMM_SWEEP_COVARIANCE = SWEEP_K_MAX + 1,
-    GMM_SWEEP_SEED = GMM_SWEEP_COVARIANCE + 5, /* behind it standardize */
-    GMM_SWEEP_WEIGHT = GMM_SWEEP_SEED + 2,
-    GMM_SWEEP_LOADED,
-    GMM_SWEEP_NULLS /* behind it filter */
-};
 
 /* A fit of one k. */
 struct Fitted {
@@ -33,21 +23,6 @@ struct Fitted {
     int32 n_iter;
     bool converged;
 };
-
-static TableCall *read_arguments(FunctionCallInfo fcinfo)
-{
-    const int given = GMM_SWEEP_SEED - GMM_SWEEP_COVARIANCE; /* the first options, and the last two */
-    TableCall *const call = table_call_create();
-    NullableDatum fields[PGKM_GMM_OPTIONS];
-
-    for (int i = 0; i < PGKM_GMM_OPTIONS; ++i)
-        fields[i] = i < given ? fcinfo->args[GMM_SWEEP_COVARIANCE + i] : NullableDatum{0, true};
-    for (int i = 0; i < 2; ++i)
-        fields[PGKM_GMM_OPTIONS - 2 + i] = fcinfo->args[GMM_SWEEP_SEED + i];
-    call->request.algorithm = PGKM_MIXTURE;
-    pgkm_options_fields(&pgkm_mixture_options_type, fields, call->context, &call->request.mixture);
-    return call;
-}
 
 /* 54000 before any fit, if that of the most components cannot be. */
 static void require_memory(TableCall *call, const TableRows *rows, int64 k_max)
@@ -83,23 +58,24 @@ static void put_fits(const Fitted *fits, int64 k_min, int64 count, ReturnSetInfo
 }
 
 /*
- * gmm_sweep(relation, features, k_min, k_max, ...)
+ * gmm_sweep(relation, features, k_min, k_max, options, ...)
  *     -> setof (k, log_likelihood, aic, bic, components, n_iter, converged, suggestion)
  *
  *   rows := SELECT features FROM relation, as the caller; or those that are loaded
  *   for k from k_min to k_max, or to the number of rows: fit a mixture, and return how well it describes the rows
  */
-Datum pgkm_gmm_sweep(PG_FUNCTION_ARGS)
+Datum pgkm_gmm_table_sweep(PG_FUNCTION_ARGS)
 {
     ReturnSetInfo *const target = pgkm_result_begin(fcinfo);
-    TableCall *const call = read_arguments(fcinfo);
+    TableCall *const call = pgkm_gmm_call_create(table_arguments(fcinfo, SWEEP_OPTIONS), "gmm_sweep",
+                                                 {"weights_init", "means_init", "precisions_init"}); /* of one k */
     PgkmFitCount finished = {0, 0, 0};
     TableQuery query = {};
     int64 k_max;
     const int64 k_min = kmeans_sweep_range(fcinfo, &k_max);
 
     query.on_nodes = true;
-    table_call_find(call, fcinfo, TABLE_READ, GMM_SWEEP_WEIGHT, GMM_SWEEP_LOADED, GMM_SWEEP_NULLS);
+    table_call_find(call, TABLE_READ);
 
     TableRows *const rows = table_call_read(call, "gmm_sweep", &query);
     const int64 n = table_call_used(call, rows);

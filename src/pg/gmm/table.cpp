@@ -8,27 +8,17 @@
 #include "pg/table/update.h"
 
 extern "C" {
-PG_FUNCTION_INFO_V1(pgkm_gmm_fit);
-PG_FUNCTION_INFO_V1(pgkm_gmm_labels);
-PG_FUNCTION_INFO_V1(pgkm_gmm_cluster);
+PG_FUNCTION_INFO_V1(pgkm_gmm_table_fit);
+PG_FUNCTION_INFO_V1(pgkm_gmm_table_labels);
+PG_FUNCTION_INFO_V1(pgkm_gmm_table_cluster);
 }
-
-/* Behind relation, features and k: the fields of gmm_options, weight, and gmm_fit's loaded or gmm_cluster's
- * label_column and overwrite. */
-#define ARGUMENT_OPTIONS TABLE_OPTIONS
-#define ARGUMENT_WEIGHT (ARGUMENT_OPTIONS + PGKM_GMM_OPTIONS)
-#define ARGUMENT_LOADED (ARGUMENT_WEIGHT + 1)
-#define ARGUMENT_LABEL ARGUMENT_LOADED
 
 /* Reads k and the options. */
 static TableCall *begin_call(FunctionCallInfo fcinfo)
 {
-    TableCall *const call = table_call_create();
+    TableCall *const call = pgkm_gmm_call_create(table_arguments(fcinfo, TABLE_OPTIONS));
 
-    call->request.algorithm = PGKM_MIXTURE;
     call->request.k = pgkm_k_argument(fcinfo, TABLE_K);
-    pgkm_options_fields(&pgkm_mixture_options_type, fcinfo->args + ARGUMENT_OPTIONS, call->context,
-                        &call->request.mixture);
     return call;
 }
 
@@ -53,20 +43,19 @@ static Datum end_call(TableCall *call, FunctionCallInfo fcinfo, const PgkmResult
 }
 
 /*
- * gmm_fit(relation, features, k, ..., loaded) -> gmm_model
+ * gmm_fit(relation, features, k, options, ...) -> gmm_model
  *
  *   rows := SELECT features, weight FROM relation, as the caller; or those that are loaded
  *   return the model of the rows that have features; NULL when there are none
  */
-Datum pgkm_gmm_fit(PG_FUNCTION_ARGS)
+Datum pgkm_gmm_table_fit(PG_FUNCTION_ARGS)
 {
     const TupleDesc tupdesc = pgkm_gmm_model_tupdesc(fcinfo);
     TableCall *const call = begin_call(fcinfo);
-    TableQuery query;
+    TableQuery query = {};
 
-    memset(&query, 0, sizeof query);
     query.on_nodes = query.may_stream = true;
-    table_call_find(call, fcinfo, TABLE_READ, ARGUMENT_WEIGHT, ARGUMENT_LOADED, ARGUMENT_LOADED + 1);
+    table_call_find(call, TABLE_READ);
 
     return end_call(call, fcinfo, fit_rows(call, table_call_read(call, "gmm_fit", &query)), tupdesc);
 }
@@ -87,20 +76,19 @@ static void put_labels(const TableCall *call, const TableRows *rows, const PgkmR
 }
 
 /*
- * gmm_labels(relation, features, k, ..., loaded, nulls, filter) -> setof (row_ctid, component_id, row_table)
+ * gmm_labels(relation, features, k, options, ...) -> setof (row_ctid, component_id, row_table)
  *
  *   rows := SELECT features, weight, ctid, tableoid FROM relation, as the caller; or those that are loaded
  *   return each row's component of the largest posterior, in the order of the rows; NULL for one that takes no part
  */
-Datum pgkm_gmm_labels(PG_FUNCTION_ARGS)
+Datum pgkm_gmm_table_labels(PG_FUNCTION_ARGS)
 {
     ReturnSetInfo *const target = pgkm_result_begin(fcinfo);
     TableCall *const call = begin_call(fcinfo);
-    TableQuery query;
+    TableQuery query = {};
 
-    memset(&query, 0, sizeof query);
     query.need_ctid = true;
-    table_call_find(call, fcinfo, TABLE_LOCATE, ARGUMENT_WEIGHT, ARGUMENT_LOADED, ARGUMENT_LOADED + 1);
+    table_call_find(call, TABLE_LOCATE);
     call->request.want_labels = 1;
 
     TableRows *const rows = table_call_read(call, "gmm_labels", &query);
@@ -116,23 +104,20 @@ Datum pgkm_gmm_labels(PG_FUNCTION_ARGS)
 }
 
 /*
- * gmm_cluster(relation, features, k, ..., label_column, overwrite) -> gmm_model
+ * gmm_cluster(relation, features, k, options, ..., label_column, overwrite) -> gmm_model
  *
  *   as kmeans_cluster (pg/kmeans/cluster.cpp), with the component of the largest posterior as label
  */
-Datum pgkm_gmm_cluster(PG_FUNCTION_ARGS)
+Datum pgkm_gmm_table_cluster(PG_FUNCTION_ARGS)
 {
     const TupleDesc tupdesc = pgkm_gmm_model_tupdesc(fcinfo);
-    const Oid id = table_call_relation(fcinfo);
     TableCall *const call = begin_call(fcinfo);
     LabelTarget target;
 
-    label_target_arguments(&target, fcinfo, ARGUMENT_LABEL, "component_id");
-
+    label_target_arguments(&target, fcinfo, call->arguments.next, "component_id");
     call->request.want_labels = 1;
 
-    TableRows *rows =
-        table_read_for_update(call, fcinfo, id, &target, ARGUMENT_WEIGHT, ARGUMENT_LABEL + 2, false, "gmm_cluster");
+    TableRows *rows = table_read_for_update(call, &target, false, "gmm_cluster");
     const PgkmResult *result = fit_rows(call, rows);
 
     pgkm_progress_writing();

@@ -15,16 +15,21 @@ extern "C" {
 #include "utils/timestamp.h"
 }
 
-TableCall *kmeans_call_create(const NullableDatum *options)
+TableCall *kmeans_call_create(const TableArguments &arguments, const char *function,
+                              std::initializer_list<const char *> unusable)
 {
-    TableCall *const call = table_call_create();
+    TableCall *const call = table_call_create(arguments);
     PgkmOptions *const read = &call->request.kmeans;
+    NullableDatum fields[PGKM_KMEANS_OPTIONS];
 
     call->request.algorithm = PGKM_KMEANS;
-    pgkm_options_fields(&pgkm_kmeans_options_type, options, call->context, read);
-    call->init_is_free = options[0].isnull;
-    if (!options[PGKM_OPTION_INIT_MODEL].isnull)
-        call->model_features = pgkm_model_features(options[PGKM_OPTION_INIT_MODEL].value);
+    pgkm_options_open(&pgkm_kmeans_options_type, &arguments.options, fields);
+    pgkm_options_fields(&pgkm_kmeans_options_type, fields, call->context, read);
+    for (const char *option : unusable)
+        pgkm_options_refuse(&pgkm_kmeans_options_type, read, option, function);
+    call->init_is_free = kmeans_init_is_free(&fields[PGKM_OPTION_INIT]);
+    if (!fields[PGKM_OPTION_INIT_MODEL].isnull)
+        call->model_features = pgkm_model_features(fields[PGKM_OPTION_INIT_MODEL].value);
     /* Standardized rows are others: what is zero then the engine alone sees. */
     call->need_direction = read->metric == PGKM_COSINE && read->standardize == 0;
     return call;
@@ -33,7 +38,7 @@ TableCall *kmeans_call_create(const NullableDatum *options)
 TableCall *kmeans_call_of_arguments(FunctionCallInfo fcinfo)
 {
     const int64 k = pgkm_k_argument(fcinfo, TABLE_K);
-    TableCall *const call = kmeans_call_create(fcinfo->args + TABLE_OPTIONS);
+    TableCall *const call = kmeans_call_create(table_arguments(fcinfo, TABLE_OPTIONS));
 
     call->request.k = k;
     return call;

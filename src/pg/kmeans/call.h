@@ -9,19 +9,12 @@
 #include "pg/kmeans/options.h"
 #include "pg/table/call.h"
 
-/* Arguments by position, of kmeans_fit, kmeans_labels and kmeans_cluster, behind those of TableArgument. */
-enum KmeansArgument {
-    KMEANS_WEIGHT = TABLE_OPTIONS + PGKM_KMEANS_OPTIONS, /* the options are those of kmeans_options, in their order */
-    KMEANS_LOADED,                                       /* kmeans_fit and kmeans_labels */
-    KMEANS_NULLS,                                        /* behind it filter; kmeans_fit and kmeans_labels */
-    KMEANS_LABEL = KMEANS_LOADED,                        /* kmeans_cluster; behind it overwrite */
-    KMEANS_CLUSTER_NULLS = KMEANS_LABEL + 2
-};
+/* A call with these arguments and their options. 22023 for a bad one, or for one of those that the function, which is
+ * named then, cannot use. */
+TableCall *kmeans_call_create(const TableArguments &arguments, const char *function = NULL,
+                              std::initializer_list<const char *> unusable = {});
 
-/* A call with the options that these fields of kmeans_options hold. 22023 for a bad one. */
-TableCall *kmeans_call_create(const NullableDatum *options);
-
-/* A call with the k and the options of KmeansArgument's functions. */
+/* A call of a function that takes relation, features, k, options and so on. */
 TableCall *kmeans_call_of_arguments(FunctionCallInfo fcinfo);
 
 /* Whether the fit can do without all rows in memory here, as where other servers work on theirs: the first rows are

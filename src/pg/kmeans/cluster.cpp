@@ -15,7 +15,7 @@ extern "C" {
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
-PG_FUNCTION_INFO_V1(pgkm_table_cluster);
+PG_FUNCTION_INFO_V1(pgkm_kmeans_cluster);
 }
 
 /* The features of a row as kmeans_predict takes them, of the type that the fit has computed with. */
@@ -88,11 +88,11 @@ static const LabelExpression *labels_by_value(const TableCall *call, const PgkmR
  * Rows that lie on other servers get their labels there, by an UPDATE that says what they are. postgres_fdw sends it
  * whole where its option `extensions` names ours.
  */
-static const PgkmResult *cluster_elsewhere(TableCall *call, FunctionCallInfo fcinfo, Oid id, LabelTarget *target)
+static const PgkmResult *cluster_elsewhere(TableCall *call, FunctionCallInfo fcinfo, LabelTarget *target)
 {
-    const bool unchanged = !node_may_have_changed(id); /* the lock is work of Citus, too */
+    const bool unchanged = !node_may_have_changed(call->arguments.relation); /* the lock is work of Citus, too */
     const PgkmOptions *const options = &call->request.kmeans;
-    TableQuery query;
+    TableQuery query = {};
 
     if (options->min_size != 0 || options->max_size != 0)
         ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
@@ -100,8 +100,7 @@ static const PgkmResult *cluster_elsewhere(TableCall *call, FunctionCallInfo fci
                         errdetail("Rows get their labels there by the nearest centroid, which need not be theirs."),
                         errhint("Use kmeans_fit.")));
 
-    table_lock_elsewhere(call, fcinfo, id, target, KMEANS_WEIGHT, KMEANS_CLUSTER_NULLS, "kmeans_cluster");
-    memset(&query, 0, sizeof query);
+    table_lock_elsewhere(call, target, "kmeans_cluster");
     query.new_snapshot = true;
     query.unchanged = unchanged;
     query.on_nodes = kmeans_call_is_spreadable(call);
@@ -114,10 +113,9 @@ static const PgkmResult *cluster_elsewhere(TableCall *call, FunctionCallInfo fci
     return result;
 }
 
-static const PgkmResult *cluster_here(TableCall *call, FunctionCallInfo fcinfo, Oid id, LabelTarget *target)
+static const PgkmResult *cluster_here(TableCall *call, FunctionCallInfo fcinfo, LabelTarget *target)
 {
-    TableRows *const rows = table_read_for_update(call, fcinfo, id, target, KMEANS_WEIGHT, KMEANS_CLUSTER_NULLS,
-                                                  kmeans_call_is_spreadable(call), "kmeans_cluster");
+    TableRows *const rows = table_read_for_update(call, target, kmeans_call_is_spreadable(call), "kmeans_cluster");
     const PgkmResult *result = kmeans_call_fit(call, rows, call->stream == NULL, false);
 
     pgkm_progress_writing();
@@ -129,7 +127,7 @@ static const PgkmResult *cluster_here(TableCall *call, FunctionCallInfo fcinfo, 
 }
 
 /*
- * kmeans_cluster(relation, features, k, ..., label_column, overwrite, nulls, filter, memory) -> kmeans_model
+ * kmeans_cluster(relation, features, k, options, ..., label_column, overwrite) -> kmeans_model
  *
  *   LOCK TABLE relation IN SHARE ROW EXCLUSIVE MODE        -- all as the caller
  *   rows := SELECT features, weight, label_column, ctid, tableoid FROM relation
@@ -138,17 +136,17 @@ static const PgkmResult *cluster_here(TableCall *call, FunctionCallInfo fcinfo, 
  *   UPDATE the rows whose label changes; by kmeans_predict where rows lie on other servers, or are streamed
  *   return the model; NULL when there are no rows
  */
-Datum pgkm_table_cluster(PG_FUNCTION_ARGS)
+Datum pgkm_kmeans_cluster(PG_FUNCTION_ARGS)
 {
     const TupleDesc tupdesc = pgkm_model_tupdesc(fcinfo);
-    const Oid id = table_call_relation(fcinfo);
     TableCall *call = kmeans_call_of_arguments(fcinfo);
     LabelTarget target;
 
-    label_target_arguments(&target, fcinfo, KMEANS_LABEL, "cluster_id");
+    label_target_arguments(&target, fcinfo, call->arguments.next, "cluster_id");
 
-    const PgkmResult *const result = node_rows_elsewhere(id) ? cluster_elsewhere(call, fcinfo, id, &target)
-                                                             : cluster_here(call, fcinfo, id, &target);
+    const PgkmResult *const result = node_rows_elsewhere(call->arguments.relation)
+                                         ? cluster_elsewhere(call, fcinfo, &target)
+                                         : cluster_here(call, fcinfo, &target);
 
     return kmeans_call_return(call, fcinfo, result, tupdesc);
 }

@@ -6,7 +6,7 @@
 #include "pg/kmeans/model.h"
 
 extern "C" {
-PG_FUNCTION_INFO_V1(pgkm_table_fit);
+PG_FUNCTION_INFO_V1(pgkm_kmeans_fit);
 }
 
 /*
@@ -15,15 +15,13 @@ PG_FUNCTION_INFO_V1(pgkm_table_fit);
  *   rows := SELECT features, weight FROM relation, as the caller; or those that are loaded
  *   return the model of the rows that have features; NULL when there are none
  */
-Datum pgkm_table_fit(PG_FUNCTION_ARGS)
+Datum pgkm_kmeans_fit(PG_FUNCTION_ARGS)
 {
     TupleDesc tupdesc = pgkm_model_tupdesc(fcinfo);
     TableCall *call = kmeans_call_of_arguments(fcinfo);
-    TableQuery query;
+    TableQuery query = {};
 
-    table_call_find(call, fcinfo, TABLE_READ, KMEANS_WEIGHT, KMEANS_LOADED, KMEANS_NULLS);
-
-    memset(&query, 0, sizeof query);
+    table_call_find(call, TABLE_READ);
     query.keep_crew = true;
     query.on_nodes = query.may_stream = kmeans_call_is_spreadable(call); /* the first rows are those of the executor */
 

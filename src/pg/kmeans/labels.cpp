@@ -13,7 +13,7 @@ extern "C" {
 #include "miscadmin.h"
 #include "utils/tuplestore.h"
 
-PG_FUNCTION_INFO_V1(pgkm_table_labels);
+PG_FUNCTION_INFO_V1(pgkm_kmeans_labels);
 }
 
 void table_labels_fit(TableLabels *labels, FunctionCallInfo fcinfo)
@@ -21,8 +21,7 @@ void table_labels_fit(TableLabels *labels, FunctionCallInfo fcinfo)
     TableCall *const call = kmeans_call_of_arguments(fcinfo);
     TableQuery query = {};
 
-    table_call_find(call, fcinfo, TABLE_LOCATE, KMEANS_WEIGHT, KMEANS_LOADED, KMEANS_NULLS);
-
+    table_call_find(call, TABLE_LOCATE);
     query.need_ctid = true;
     query.keep_crew = true;
 
@@ -117,7 +116,7 @@ static void put_labels(const TableLabels *labels, ReturnSetInfo *target)
  *   rows := SELECT features, weight, ctid, tableoid FROM relation, as the caller; or those that are loaded
  *   return each row's cluster, in the order of the rows; NULL for a row without features
  */
-Datum pgkm_table_labels(PG_FUNCTION_ARGS)
+Datum pgkm_kmeans_labels(PG_FUNCTION_ARGS)
 {
     TableLabels labels;
 

@@ -16,20 +16,30 @@ extern "C" {
 PG_FUNCTION_INFO_V1(pgkm_kmeans_options);
 }
 
-static const PgkmWord init_words[] = {{"k-means++", PGKM_INIT_KMEANS_PLUS_PLUS},
+#define AUTO "auto"
+
+static const PgkmWord init_words[] = {{AUTO, PGKM_INIT_KMEANS_PLUS_PLUS},
                                       {"kmeans++", PGKM_INIT_KMEANS_PLUS_PLUS},
+                                      {"k-means++", PGKM_INIT_KMEANS_PLUS_PLUS},
                                       {"k-means||", PGKM_INIT_KMEANS_PARALLEL},
                                       {"random", PGKM_INIT_RANDOM},
                                       {"first", PGKM_INIT_FIRST}};
 static const PgkmWord metric_words[] = {{"l2", PGKM_L2}, {"cosine", PGKM_COSINE}};
 
-static const PgkmWords inits = {init_words, lengthof(init_words), "'k-means++', 'k-means||', 'random' or 'first'",
-                                "'k-means++' takes rows far from one another, 'k-means||' does so for large k, "
+static const PgkmWords inits = {init_words, lengthof(init_words),
+                                "'auto', 'k-means++', 'k-means||', 'random' or 'first'",
+                                "'auto' is 'k-means++', and 'k-means||' for streamed rows. 'k-means++' takes rows far "
+                                "from one another, 'k-means||' does so for large k, "
                                 "'random' takes any rows, 'first' the "
                                 "first ones. Centroids of your own go into init_centroids."};
 
 const PgkmWords pgkm_metrics = {metric_words, lengthof(metric_words), "'l2' or 'cosine'",
                                 "'l2' is the Euclidean distance, 'cosine' that of directions."};
+
+bool kmeans_init_is_free(const NullableDatum *init)
+{
+    return init->isnull || strcmp(TextDatumGetCString(init->value), AUTO) == 0;
+}
 
 static PgkmGiven given_vector(const double *values, int32 d)
 {
@@ -74,7 +84,6 @@ static const PgkmField fields[PGKM_KMEANS_OPTIONS] = {
     {"min_size", FLOAT8OID, PGKM_TAKES_SHARE, offsetof(PgkmOptions, min_size)},
     {"max_size", FLOAT8OID, PGKM_TAKES_SHARE, offsetof(PgkmOptions, max_size)},
     {"batch_size", INT4OID, PGKM_TAKES_SIZE, offsetof(PgkmOptions, batch_size)},
-    /* The last two: kmeans_sweep, which fits many k, has all options but init_centroids and these. */
     {"init_model", InvalidOid, PGKM_TAKES_MODEL, offsetof(PgkmOptions, init_model), &pgkm_metrics, read_model},
     {"max_radius", FLOAT8OID, PGKM_TAKES_AMOUNT, offsetof(PgkmOptions, max_radius)}};
 

@@ -8,8 +8,12 @@
 
 /* Fields of kmeans_options. */
 #define PGKM_KMEANS_OPTIONS 14
-/* The place of init_model among them. */
+/* Places among them. */
+#define PGKM_OPTION_INIT 0
 #define PGKM_OPTION_INIT_MODEL 12
+
+/* Whether the field init leaves the way of seeding to the fit: k-means++, or for streamed rows k-means||. */
+bool kmeans_init_is_free(const NullableDatum *init);
 
 /* "l2" and "cosine", of PgkmMetric. */
 extern const PgkmWords pgkm_metrics;

@@ -16,7 +16,7 @@ PG_FUNCTION_INFO_V1(pgkm_kmeans_outliers);
 }
 
 /* Behind relation and features. */
-enum OutlierArgument { OUTLIER_MODEL = TABLE_FEATURES + 1, OUTLIER_THRESHOLD, OUTLIER_NULLS };
+enum OutlierArgument { OUTLIER_MODEL = TABLE_FEATURES + 1, OUTLIER_THRESHOLD, OUTLIER_NULLS, OUTLIER_FILTER };
 
 struct Outlier {
     int64 position; /* among all rows */
@@ -117,8 +117,10 @@ static TableRows *read_rows(TableCall *call, FunctionCallInfo fcinfo, const Pgkm
     TableQuery query = {};
 
     call->need_direction = model->metric == PGKM_COSINE && model->center == NULL;
-    table_relation_find(&call->relation, table_call_relation(fcinfo), TABLE_LOCATE, true);
-    table_call_find_columns(call, fcinfo, NO_WEIGHT, OUTLIER_NULLS);
+    call->arguments = table_arguments(fcinfo, 0, 0);
+    call->arguments.nulls = fcinfo->args[OUTLIER_NULLS];
+    call->arguments.filter = fcinfo->args[OUTLIER_FILTER];
+    table_call_find(call, TABLE_LOCATE);
     call->keeps_missing = model->fills != NULL;
     if (call->keeps_missing && PG_ARGISNULL(OUTLIER_NULLS))
         call->nulls = TABLE_NULLS_MEAN;

@@ -11,7 +11,7 @@
 extern "C" {
 #include "miscadmin.h"
 
-PG_FUNCTION_INFO_V1(pgkm_table_sweep);
+PG_FUNCTION_INFO_V1(pgkm_kmeans_sweep);
 }
 
 int64 kmeans_sweep_range(FunctionCallInfo fcinfo, int64 *k_max)
@@ -33,20 +33,6 @@ int64 kmeans_sweep_last(int64 k_min, int64 k_max, int64 n)
     if (last < k_max)
         ereport(NOTICE, (errmsg("the sweep ends at k = %lld: there are %lld rows", (long long)last, (long long)n)));
     return last;
-}
-
-/* The options are all but init_centroids and the last two, init_model and max_radius, which suit one k alone. */
-static TableCall *read_arguments(FunctionCallInfo fcinfo)
-{
-    NullableDatum fields[PGKM_KMEANS_OPTIONS] = {fcinfo->args[SWEEP_INIT], {0, true}};
-
-    memcpy(fields + 2, fcinfo->args + SWEEP_N_INIT, (PGKM_KMEANS_OPTIONS - 4) * sizeof(NullableDatum));
-    fields[PGKM_KMEANS_OPTIONS - 2] = fields[PGKM_KMEANS_OPTIONS - 1] = {0, true};
-
-    TableCall *const call = kmeans_call_create(fields);
-
-    call->request.k = kmeans_sweep_range(fcinfo, &call->request.k_last);
-    return call;
 }
 
 /* An index that is not defined is NULL. */
@@ -119,22 +105,22 @@ static void put_results(TableCall *call, int64 count, ReturnSetInfo *target)
 /* How many rows the silhouettes are of; -1 where that is not given. */
 static int64 sample_argument(FunctionCallInfo fcinfo)
 {
-    if (PG_ARGISNULL(SWEEP_SAMPLE))
+    if (PG_ARGISNULL(SWEEP_NEXT))
         return -1;
-    if (PG_GETARG_INT32(SWEEP_SAMPLE) < 0)
+    if (PG_GETARG_INT32(SWEEP_NEXT) < 0)
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("sample must be at least 0")));
-    return PG_GETARG_INT32(SWEEP_SAMPLE);
+    return PG_GETARG_INT32(SWEEP_NEXT);
 }
 
-TableCall *kmeans_sweep_fit(FunctionCallInfo fcinfo, const char *function, int nulls, int64 silhouette_rows,
-                            int64 *count)
+TableCall *kmeans_sweep_fit(FunctionCallInfo fcinfo, const char *function, int64 silhouette_rows, int64 *count)
 {
-    TableCall *const call = read_arguments(fcinfo);
-    TableQuery query;
-    PgkmRequest *request = &call->request;
+    TableCall *const call = kmeans_call_create(table_arguments(fcinfo, SWEEP_OPTIONS), function,
+                                               {"init_centroids", "init_model", "max_radius"}); /* of one k */
+    PgkmRequest *const request = &call->request;
+    TableQuery query = {};
 
-    table_call_find(call, fcinfo, TABLE_READ, SWEEP_WEIGHT, SWEEP_LOADED, nulls);
-    memset(&query, 0, sizeof query);
+    request->k = kmeans_sweep_range(fcinfo, &request->k_last);
+    table_call_find(call, TABLE_READ);
     query.on_nodes = query.may_stream = kmeans_call_is_spreadable(call);
     request->silhouette_rows = silhouette_rows;
 
@@ -153,18 +139,18 @@ TableCall *kmeans_sweep_fit(FunctionCallInfo fcinfo, const char *function, int n
 }
 
 /*
- * kmeans_sweep(relation, features, k_min, k_max, ...)
+ * kmeans_sweep(relation, features, k_min, k_max, options, ..., sample)
  *     -> setof (k, inertia, indices, clusters, n_iter, converged, more indices, suggestion)
  *
  *   rows := SELECT features, weight FROM relation, as the caller; or those that are loaded
  *   for k from k_min to k_max, or to the number of rows: fit them and return how good the clusters are,
  *   and beside one k why it is the one to take
  */
-Datum pgkm_table_sweep(PG_FUNCTION_ARGS)
+Datum pgkm_kmeans_sweep(PG_FUNCTION_ARGS)
 {
     ReturnSetInfo *const target = pgkm_result_begin(fcinfo);
     int64 count;
-    TableCall *const call = kmeans_sweep_fit(fcinfo, "kmeans_sweep", SWEEP_NULLS, sample_argument(fcinfo), &count);
+    TableCall *const call = kmeans_sweep_fit(fcinfo, "kmeans_sweep", sample_argument(fcinfo), &count);
 
     put_results(call, count, target);
     table_call_destroy(call);

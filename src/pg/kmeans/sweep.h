@@ -7,17 +7,8 @@
 #include "pg/kmeans/call.h"
 #include "pg/kmeans/options.h"
 
-/* Arguments by position, behind relation and features. */
-enum SweepArgument {
-    SWEEP_K_MIN = TABLE_FEATURES + 1,
-    SWEEP_K_MAX,
-    SWEEP_INIT,
-    SWEEP_N_INIT, /* the other options follow in the order of kmeans_options */
-    SWEEP_WEIGHT = SWEEP_N_INIT + PGKM_KMEANS_OPTIONS - 4,
-    SWEEP_LOADED,
-    SWEEP_NULLS, /* behind it filter and memory; kmeans_sweep alone, as what follows */
-    SWEEP_SAMPLE = SWEEP_NULLS + 3
-};
+/* Arguments by position, behind relation and features; behind them the function's own. */
+enum SweepArgument { SWEEP_K_MIN = TABLE_FEATURES + 1, SWEEP_K_MAX, SWEEP_OPTIONS, SWEEP_NEXT = SWEEP_OPTIONS + 5 };
 
 /* The arguments k_min, which is returned, and k_max. 22023 for what is no range of k. */
 int64 kmeans_sweep_range(FunctionCallInfo fcinfo, int64 *k_max);
@@ -26,9 +17,8 @@ int64 kmeans_sweep_range(FunctionCallInfo fcinfo, int64 *k_max);
 int64 kmeans_sweep_last(int64 k_min, int64 k_max, int64 n);
 
 /* Reads the rows for `function` and fits them for each k. Result i (pgkm_result_of) is that of call->request.k + i;
- * there are *count, none where there are no rows. Errors of arguments, rows and fits. `nulls` is as for
- * table_call_find, silhouette_rows as in PgkmRequest. */
-TableCall *kmeans_sweep_fit(FunctionCallInfo fcinfo, const char *function, int nulls, int64 silhouette_rows,
-                            int64 *count);
+ * there are *count, none where there are no rows. Errors of arguments, rows and fits. silhouette_rows is as
+ * in PgkmRequest. */
+TableCall *kmeans_sweep_fit(FunctionCallInfo fcinfo, const char *function, int64 silhouette_rows, int64 *count);
 
 #endif

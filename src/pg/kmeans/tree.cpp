@@ -14,25 +14,18 @@ extern "C" {
 #include "miscadmin.h"
 #include "utils/builtins.h"
 
-PG_FUNCTION_INFO_V1(pgkm_table_tree);
+PG_FUNCTION_INFO_V1(pgkm_kmeans_tree);
 }
 
-/* Arguments by position, behind relation and features. The options are those of kmeans_options but what gives
- * centroids, bounds sizes or makes batches. */
-enum TreeArgument {
-    TREE_BRANCHES = TABLE_FEATURES + 1,
-    TREE_K,
-    TREE_INIT,
-    TREE_N_INIT,
-    TREE_WEIGHT = TREE_N_INIT + 7,
-    TREE_LOADED,
-    TREE_NULLS /* behind it filter */
-};
+/* Arguments by position, behind relation and features. */
+enum TreeArgument { TREE_BRANCHES = TABLE_FEATURES + 1, TREE_K, TREE_OPTIONS };
+
+#define BISECTING "bisecting"
 
 [[noreturn]] static void raise_branches(void)
 {
     ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                    errmsg("branches must be 'bisecting', or numbers of at least 2 in braces"),
+                    errmsg("branches must be '" BISECTING "', or numbers of at least 2 in braces"),
                     errhint("'{64,16}' divides the rows into 64 clusters and each of these into 16.")));
 }
 
@@ -61,17 +54,20 @@ static int32 *parse_branches(const char *text, int32 *count)
     return branches;
 }
 
-/* What branches and k say. */
+/* What branches and k say: k alone bisects. */
 static void read_shape(FunctionCallInfo fcinfo, PgkmRequest *request)
 {
-    if (PG_ARGISNULL(TREE_BRANCHES))
-        raise_branches();
-
-    const char *const branches = TextDatumGetCString(PG_GETARG_DATUM(TREE_BRANCHES));
-
     request->algorithm = PGKM_TREE;
     request->k = 1;
-    if (strcmp(branches, "bisecting") == 0) {
+    if (PG_ARGISNULL(TREE_BRANCHES) && PG_ARGISNULL(TREE_K))
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("kmeans_tree needs branches or k"),
+                        errhint("branches => '{64,16}' divides the rows into 64 clusters and each of these into 16. "
+                                "k => 8 divides them by two until there are 8.")));
+
+    const char *const branches =
+        PG_ARGISNULL(TREE_BRANCHES) ? BISECTING : TextDatumGetCString(PG_GETARG_DATUM(TREE_BRANCHES));
+
+    if (strcmp(branches, BISECTING) == 0) {
         request->k = pgkm_k_argument(fcinfo, TREE_K);
         return;
     }
@@ -83,14 +79,9 @@ static void read_shape(FunctionCallInfo fcinfo, PgkmRequest *request)
 
 static TableCall *read_arguments(FunctionCallInfo fcinfo)
 {
-    NullableDatum fields[PGKM_KMEANS_OPTIONS];
-
-    for (int i = 0; i < PGKM_KMEANS_OPTIONS; ++i)
-        fields[i] = {0, true};
-    fields[0] = fcinfo->args[TREE_INIT];
-    memcpy(fields + 2, fcinfo->args + TREE_N_INIT, (TREE_WEIGHT - TREE_N_INIT) * sizeof(NullableDatum));
-
-    TableCall *const call = kmeans_call_create(fields);
+    TableCall *const call =
+        kmeans_call_create(table_arguments(fcinfo, TREE_OPTIONS), "kmeans_tree",
+                           {"init_centroids", "min_size", "max_size", "batch_size", "init_model", "max_radius"});
     const MemoryContext caller = MemoryContextSwitchTo(call->context);
 
     read_shape(fcinfo, &call->request);
@@ -134,18 +125,18 @@ static void put_nodes(const PgkmResult *tree, ReturnSetInfo *target)
 }
 
 /*
- * kmeans_tree(relation, features, branches, k, ...) -> setof (node_id, parent_id, level, centroid, size)
+ * kmeans_tree(relation, features, branches, k, options, ...) -> setof (node_id, parent_id, level, centroid, size)
  *
  *   rows := SELECT features, weight FROM relation, as the caller; or those that are loaded
  *   return the mean of all rows, the clusters of all rows, the clusters of the rows of each cluster, ...
  */
-Datum pgkm_table_tree(PG_FUNCTION_ARGS)
+Datum pgkm_kmeans_tree(PG_FUNCTION_ARGS)
 {
     ReturnSetInfo *const target = pgkm_result_begin(fcinfo);
     TableCall *const call = read_arguments(fcinfo);
     TableQuery query = {};
 
-    table_call_find(call, fcinfo, TABLE_READ, TREE_WEIGHT, TREE_LOADED, TREE_NULLS);
+    table_call_find(call, TABLE_READ);
 
     TableRows *const rows = table_call_read(call, "kmeans_tree", &query);
 

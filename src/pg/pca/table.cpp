@@ -6,31 +6,26 @@
 #include "pg/pca/pca.h"
 
 extern "C" {
-PG_FUNCTION_INFO_V1(pgkm_pca_fit);
+PG_FUNCTION_INFO_V1(pgkm_pca_table_fit);
 }
 
-/* In the order of pca_options, behind relation and features. */
-#define ARGUMENT_OPTIONS (TABLE_FEATURES + 1)
-#define ARGUMENT_WEIGHT (ARGUMENT_OPTIONS + PGKM_PCA_OPTIONS)
-#define ARGUMENT_LOADED (ARGUMENT_WEIGHT + 1)
-
 /*
- * pca_fit(relation, features, n_components, whiten, standardize, weight, loaded) -> pca_model
+ * pca_fit(relation, features, options, ...) -> pca_model
  *
  *   rows := SELECT features, weight FROM relation, as the caller; or those that are loaded
  *   return the model of the rows that have features; NULL when there are none
  */
-Datum pgkm_pca_fit(PG_FUNCTION_ARGS)
+Datum pgkm_pca_table_fit(PG_FUNCTION_ARGS)
 {
     const TupleDesc tupdesc = pgkm_pca_model_tupdesc(fcinfo);
-    TableCall *const call = table_call_create();
+    TableCall *const call = table_call_create(table_arguments(fcinfo, TABLE_FEATURES + 1));
     TableQuery query = {};
     Datum model = (Datum)0;
 
     query.on_nodes = query.may_stream = true;
     call->request.algorithm = PGKM_PCA;
-    pgkm_options_fields(&pgkm_pca_options_type, fcinfo->args + ARGUMENT_OPTIONS, call->context, &call->request.pca);
-    table_call_find(call, fcinfo, TABLE_READ, ARGUMENT_WEIGHT, ARGUMENT_LOADED, ARGUMENT_LOADED + 1);
+    pgkm_options_read(&pgkm_pca_options_type, &call->arguments.options, call->context, &call->request.pca);
+    table_call_find(call, TABLE_READ);
 
     TableRows *const rows = table_call_read(call, "pca_fit", &query);
 

@@ -11,8 +11,8 @@ extern "C" {
 #include "nodes/nodeFuncs.h"
 }
 
-static const char *const fits[] = {"pgkm_table_fit", "pgkm_gmm_fit", "pgkm_pca_fit", "pgkm_table_sweep",
-                                   "pgkm_table_labels"};
+static const char *const fits[] = {"pgkm_kmeans_fit", "pgkm_gmm_table_fit", "pgkm_pca_table_fit", "pgkm_kmeans_sweep",
+                                   "pgkm_kmeans_labels"};
 
 static bool calls_fit(Node *node, void *context)
 {

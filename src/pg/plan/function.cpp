@@ -76,7 +76,7 @@ static double expected_rows(Oid id)
 /* Labels are as many as the rows of the relation, which is the call's first argument. Whether that is known. */
 static bool estimate_labels(SupportRequestRows *request)
 {
-    static const char *const labels[] = {"pgkm_table_labels", "pgkm_gmm_labels"};
+    static const char *const labels[] = {"pgkm_kmeans_labels", "pgkm_gmm_table_labels"};
 
     if (!IsA(request->node, FuncExpr) || !pgkm_plan_source_among(request->funcid, labels, lengthof(labels)))
         return false;

@@ -16,7 +16,7 @@ extern "C" {
 #include "optimizer/paths.h"
 #include "optimizer/restrictinfo.h"
 
-Datum pgkm_table_labels(PG_FUNCTION_ARGS);
+Datum pgkm_kmeans_labels(PG_FUNCTION_ARGS);
 }
 
 static const Oid label_types[LABEL_COLUMNS] = {TIDOID, INT4OID, FLOAT8OID, REGCLASSOID};
@@ -38,10 +38,10 @@ static bool returns_labels(FuncExpr *call)
 /* Rows of kmeans_load can be let go between two rows of a scan. */
 static bool reads_loaded_rows(const FuncExpr *call)
 {
-    const Node *const loaded = (const Node *)list_nth(call->args, KMEANS_LOADED);
+    const Const *const memory = (const Const *)llast(call->args);
 
-    return !IsA(loaded, Const) ||
-           (!((const Const *)loaded)->constisnull && DatumGetBool(((const Const *)loaded)->constvalue));
+    return !IsA(memory, Const) ||
+           (!memory->constisnull && strcmp(TextDatumGetCString(memory->constvalue), "loaded") == 0);
 }
 
 /* The call of kmeans_labels, when this range table entry is nothing else; or NULL. */
@@ -57,8 +57,8 @@ static FuncExpr *call_of(const RangeTblEntry *rte)
 
     FuncExpr *const call = (FuncExpr *)expression;
 
-    return call->funcretset && list_length(call->args) == KMEANS_NULLS + 2 &&
-                   pgkm_plan_is(call->funcid, "pgkm_table_labels", pgkm_table_labels) && returns_labels(call) &&
+    return call->funcretset && list_length(call->args) == TABLE_OPTIONS + 5 &&
+                   pgkm_plan_is(call->funcid, "pgkm_kmeans_labels", pgkm_kmeans_labels) && returns_labels(call) &&
                    !reads_loaded_rows(call)
                ? call
                : NULL;

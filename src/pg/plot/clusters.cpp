@@ -11,11 +11,11 @@
 extern "C" {
 #include "utils/builtins.h"
 
-PG_FUNCTION_INFO_V1(pgkm_kmeans_plot);
+PG_FUNCTION_INFO_V1(pgkm_clusters_plot);
 }
 
 /* Behind those of kmeans_fit. */
-enum PlotArgument { PLOT_LABEL = KMEANS_LOADED + 1, PLOT_WIDTH, PLOT_HEIGHT, PLOT_TITLE, PLOT_SAMPLE, PLOT_NULLS };
+enum PlotArgument { PLOT_LABEL = TABLE_OPTIONS + 5, PLOT_WIDTH, PLOT_HEIGHT, PLOT_TITLE, PLOT_SAMPLE };
 
 /* Clusters whose bars have their colours in a histogram. */
 #define MOST_SERIES 256
@@ -47,10 +47,10 @@ static void read_arguments(ClusterPlot *plot, FunctionCallInfo fcinfo)
     if (has_k != PG_ARGISNULL(PLOT_LABEL))
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                         errmsg("kmeans_plot needs either k or label_column, and not both")));
-    if (!has_k && !PG_ARGISNULL(KMEANS_LOADED) && PG_GETARG_BOOL(KMEANS_LOADED))
+    plot->call = has_k ? kmeans_call_of_arguments(fcinfo) : kmeans_call_create(table_arguments(fcinfo, TABLE_OPTIONS));
+    if (!has_k && plot->call->memory == TABLE_MEMORY_LOADED)
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("loaded rows have no label_column")));
-    plot->call = has_k ? kmeans_call_of_arguments(fcinfo) : kmeans_call_create(fcinfo->args + TABLE_OPTIONS);
-    table_call_find(plot->call, fcinfo, TABLE_READ, KMEANS_WEIGHT, KMEANS_LOADED, PLOT_NULLS);
+    table_call_find(plot->call, TABLE_READ);
     if (has_k)
         return;
     plot->label = text_to_cstring(PG_GETARG_TEXT_PP(PLOT_LABEL));
@@ -350,14 +350,14 @@ static void draw_histogram(StringInfo svg, ClusterPlot *plot)
 }
 
 /*
- * kmeans_plot(relation, features, k, ..., label_column, width, height, title, sample, nulls, filter) -> text
+ * kmeans_plot(relation, features, k, options, ..., label_column, width, height, title, sample) -> text
  *
  *   rows := SELECT features, weight, label FROM relation, as the caller; or those that are loaded
  *   axes := the features, where there are one or two; else the first two principal components
  *   clusters := those of a fit; or rows of one label
  *   draw a sample of the rows, means and sizes of the clusters; NULL where there are no rows
  */
-Datum pgkm_kmeans_plot(PG_FUNCTION_ARGS)
+Datum pgkm_clusters_plot(PG_FUNCTION_ARGS)
 {
     StringInfoData svg;
     ClusterPlot plot;

@@ -11,12 +11,10 @@
 extern "C" {
 #include "miscadmin.h"
 
-PG_FUNCTION_INFO_V1(pgkm_sweep_plot);
+PG_FUNCTION_INFO_V1(pgkm_curves_plot);
 PG_FUNCTION_INFO_V1(pgkm_gmm_plot);
 }
 
-#define SWEEP_PLOT_WIDTH (SWEEP_LOADED + 1)
-#define SWEEP_PLOT_NULLS (SWEEP_PLOT_WIDTH + 3)
 #define GMM_PLOT_WIDTH 1
 
 struct Curve {
@@ -110,21 +108,21 @@ static void draw_curve(StringInfo svg, const Curve *curve, const PlotBox *box)
 #define GAP 28
 
 /*
- * kmeans_sweep_plot(relation, features, k_min, k_max, ..., width, height, title, nulls, filter) -> text
+ * kmeans_sweep_plot(relation, features, k_min, k_max, options, ..., width, height, title) -> text
  *
  *   results := those of kmeans_sweep
  *   draw each of its indices by k; NULL where there are no rows
  */
-Datum pgkm_sweep_plot(PG_FUNCTION_ARGS)
+Datum pgkm_curves_plot(PG_FUNCTION_ARGS)
 {
     PlotFrame frame;
     StringInfoData svg;
     PgkmResult result;
     int64 count;
 
-    plot_frame_arguments(&frame, fcinfo, SWEEP_PLOT_WIDTH);
+    plot_frame_arguments(&frame, fcinfo, SWEEP_NEXT);
 
-    TableCall *const call = kmeans_sweep_fit(fcinfo, "kmeans_sweep_plot", SWEEP_PLOT_NULLS, 0, &count);
+    TableCall *const call = kmeans_sweep_fit(fcinfo, "kmeans_sweep_plot", 0, &count);
 
     if (count == 0) {
         table_call_destroy(call);

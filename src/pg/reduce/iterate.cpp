@@ -1,5 +1,5 @@
 /*
- * iterate.cpp - reduction_iterate: a reduction in a loop whose parameters come from its last result.
+ * iterate.cpp - kmeans_reduce_iterate: a reduction in a loop whose parameters come from its last result.
  */
 #include "pg/reduce/call.h"
 
@@ -62,8 +62,8 @@ static void check_name(const char *name)
     else
         return;
     ereport(ERROR,
-            (errcode(ERRCODE_RESERVED_NAME), errmsg("a parameter of reduction_iterate must not be called \"%s\"", name),
-             errdetail("%s", detail)));
+            (errcode(ERRCODE_RESERVED_NAME),
+             errmsg("a parameter of kmeans_reduce_iterate must not be called \"%s\"", name), errdetail("%s", detail)));
 }
 
 /* An expression as a reduction of one row. */
@@ -131,7 +131,7 @@ static void read_arguments(Iteration *iteration, FunctionCallInfo fcinfo)
     read_updates(iteration, PG_GETARG_JSONB_P(ITERATE_UPDATE));
     if (!PG_ARGISNULL(ITERATE_UNTIL))
         iteration->until = parse_formula(iteration, "until", text_to_cstring(PG_GETARG_TEXT_PP(ITERATE_UNTIL)));
-    iteration->reduction.function = "reduction_iterate";
+    iteration->reduction.function = "kmeans_reduce_iterate";
     reduce_read_value(&iteration->reduction.source, PG_GETARG_JSONB_P(ITERATE_VALUE));
 }
 
@@ -292,11 +292,11 @@ static void run_loop(Iteration *iteration)
 }
 
 /*
- * reduction_iterate(relation, reduction, start, update, until, max_iter) -> (params, n_iter, converged)
+ * kmeans_reduce_iterate(relation, reduction, start, update, until, max_iter) -> (params, n_iter, converged)
  *
  *   rows := SELECT the columns that the reduction names FROM relation, as the caller
  *   params := start
- *   repeat: r := reduce(rows, params); params := update(r, params), until that is true, or max_iter times
+ *   repeat: r := kmeans_reduce(rows, params); params := update(r, params), until that is true, or max_iter times
  */
 Datum pgkm_reduction_iterate(PG_FUNCTION_ARGS)
 {
@@ -305,7 +305,7 @@ Datum pgkm_reduction_iterate(PG_FUNCTION_ARGS)
     ListCell *cell, *name;
 
     if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
-        elog(ERROR, "reduction_iterate must return a row");
+        elog(ERROR, "kmeans_reduce_iterate must return a row");
     read_arguments(&iteration, fcinfo);
 
     const bool any = reduce_call_read(&iteration.reduction, fcinfo);

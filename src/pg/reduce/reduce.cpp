@@ -1,5 +1,5 @@
 /*
- * reduce.cpp - reduction_define, reduce, reduce_many and reduction_source.
+ * reduce.cpp - kmeans_reduction, kmeans_reduce, kmeans_reduce_many and kmeans_reduce_source.
  */
 #include "pg/reduce/call.h"
 
@@ -16,16 +16,16 @@ PG_FUNCTION_INFO_V1(pgkm_reduce_many);
 PG_FUNCTION_INFO_V1(pgkm_source_of_reduction);
 }
 
-/* Of reduce and, from its texts on, of reduction_define. */
+/* Of kmeans_reduce and, from its texts on, of kmeans_reduction. */
 enum ReduceArgument {
     REDUCE_VALUE = TABLE_RELATION + 1,
     REDUCE_PARAMS,
     REDUCE_INDEX,                                    /* the other texts, let and exact follow */
-    REDUCE_LAYOUT = REDUCE_INDEX + REDUCE_TEXTS + 2, /* from here on of reduction_source */
+    REDUCE_LAYOUT = REDUCE_INDEX + REDUCE_TEXTS + 2, /* from here on of kmeans_reduce_source */
     REDUCE_CAPABILITY
 };
 
-/* Of reduce_many. */
+/* Of kmeans_reduce_many. */
 enum ManyArgument { MANY_OBJECTS = TABLE_RELATION + 1, MANY_PARAMS, MANY_LET, MANY_EXACT };
 
 /* The cells of an object of so many values each, as rows, with its name if it has one. A NaN stands for nothing: no row
@@ -102,7 +102,7 @@ static void read_arguments(ReduceCall *call, FunctionCallInfo fcinfo, const char
 }
 
 /*
- * reduction_define(index, value, cells, op, filter, key, let, exact) -> jsonb
+ * kmeans_reduction(index, value, cells, op, filter, key, let, exact) -> jsonb
  *
  * The reduction as a value, once its texts are checked as far as that goes without columns.
  */
@@ -115,22 +115,22 @@ Datum pgkm_reduction_define(PG_FUNCTION_ARGS)
 }
 
 /*
- * reduce(relation, reduction, params, index, value, cells, op, filter, key, let, exact) -> setof (cell, value)
+ * kmeans_reduce(relation, reduction, params, index, value, cells, op, filter, key, let, exact) -> setof (cell, value)
  *
  *   rows := SELECT the columns that the texts name FROM relation, as the caller
  *   for each row where filter is true: R[index] := R[index] op value
- *   return R. The texts are those given, or those of the reduction that reduction_define made
+ *   return R. The texts are those given, or those of the reduction that kmeans_reduction made
  */
 Datum pgkm_reduce(PG_FUNCTION_ARGS)
 {
     ReduceCall call;
 
-    read_arguments(&call, fcinfo, "reduce");
+    read_arguments(&call, fcinfo, "kmeans_reduce");
     return run_once(&call, fcinfo);
 }
 
 /*
- * reduce_many(relation, objects, params, let, exact) -> setof (object, cell, value)
+ * kmeans_reduce_many(relation, objects, params, let, exact) -> setof (object, cell, value)
  *
  * The same with several objects in one pass.
  */
@@ -138,7 +138,7 @@ Datum pgkm_reduce_many(PG_FUNCTION_ARGS)
 {
     ReduceCall call;
 
-    begin_call(&call, fcinfo, "reduce_many", MANY_PARAMS);
+    begin_call(&call, fcinfo, "kmeans_reduce_many", MANY_PARAMS);
     if (PG_ARGISNULL(MANY_OBJECTS))
         ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("objects must not be null")));
     reduce_read_objects(&call.source, PG_GETARG_JSONB_P(MANY_OBJECTS));
@@ -165,7 +165,7 @@ static Datum take_text(char *source)
 }
 
 /*
- * reduction_source(relation, ... as of reduce, layout, capability) -> text
+ * kmeans_reduce_source(relation, ... as of kmeans_reduce, layout, capability) -> text
  *
  * The CUDA C++ that reduce would run on a device of this compute capability. The rows are read, as they say how long
  * arrays are; NULL when there are none.
@@ -180,7 +180,7 @@ Datum pgkm_source_of_reduction(PG_FUNCTION_ARGS)
     if (capability < 10 || capability > 999)
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                         errmsg("capability must be from 10 to 999, as 90 for compute capability 9.0")));
-    read_arguments(&call, fcinfo, "reduction_source");
+    read_arguments(&call, fcinfo, "kmeans_reduce_source");
 
     const bool any = reduce_call_read(&call, fcinfo);
 

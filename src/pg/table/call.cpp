@@ -16,16 +16,33 @@ extern "C" {
 #include "utils/memutils.h"
 }
 
-static Datum required_argument(FunctionCallInfo fcinfo, int number, const char *name)
+static Datum required(const NullableDatum *argument, const char *name)
 {
-    if (PG_ARGISNULL(number))
+    if (argument->isnull)
         ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("%s must not be null", name)));
-    return PG_GETARG_DATUM(number);
+    return argument->value;
 }
 
 Oid table_call_relation(FunctionCallInfo fcinfo)
 {
-    return DatumGetObjectId(required_argument(fcinfo, TABLE_RELATION, "relation"));
+    return DatumGetObjectId(required(&fcinfo->args[TABLE_RELATION], "relation"));
+}
+
+TableArguments table_arguments(FunctionCallInfo fcinfo, int first, int count)
+{
+    const NullableDatum *const given = fcinfo->args;
+    NullableDatum common[5];
+
+    for (int i = 0; i < (int)lengthof(common); ++i)
+        common[i] = i < count ? given[first + i] : NullableDatum{0, true};
+    return {table_call_relation(fcinfo),
+            given[TABLE_FEATURES],
+            common[0],
+            common[1],
+            common[2],
+            common[3],
+            common[4],
+            first + count};
 }
 
 TableCall *table_call_create(void)
@@ -37,25 +54,26 @@ TableCall *table_call_create(void)
     return call;
 }
 
-static void find_weight(TableCall *call, FunctionCallInfo fcinfo, int number)
+static TableMemory read_memory(const NullableDatum *argument)
 {
-    if (number == NO_WEIGHT || PG_ARGISNULL(number))
-        return;
-    call->weight = (TableColumn *)palloc(sizeof(TableColumn));
-    table_weight_find(call->weight, &call->relation, TextDatumGetCString(PG_GETARG_DATUM(number)));
+    static const PgkmWord words[] = {{"auto", TABLE_MEMORY_AUTO},
+                                     {"resident", TABLE_MEMORY_RESIDENT},
+                                     {"stream", TABLE_MEMORY_STREAM},
+                                     {"loaded", TABLE_MEMORY_LOADED}};
+    static const PgkmWords all = {words, lengthof(words), "'auto', 'resident', 'stream' or 'loaded'",
+                                  "Rows are kept in memory ('resident'), read anew for each pass over them ('stream'), "
+                                  "or those that kmeans_load keeps ('loaded')."};
+
+    return (TableMemory)pgkm_word_argument(argument, "memory", &all, TABLE_MEMORY_AUTO);
 }
 
-static void find_memory(TableCall *call, FunctionCallInfo fcinfo, int number)
+TableCall *table_call_create(const TableArguments &arguments)
 {
-    static const PgkmWord words[] = {
-        {"auto", TABLE_MEMORY_AUTO}, {"stream", TABLE_MEMORY_STREAM}, {"resident", TABLE_MEMORY_RESIDENT}};
-    static const PgkmWords all = {words, lengthof(words), "'auto', 'stream' or 'resident'",
-                                  "It says whether rows are read anew for each pass over them, or kept in memory."};
-    int32 memory = TABLE_MEMORY_AUTO;
+    TableCall *const call = table_call_create();
 
-    if (!PG_ARGISNULL(number) && !pgkm_word_find(&all, TextDatumGetCString(PG_GETARG_DATUM(number)), &memory))
-        pgkm_raise_option("memory", all.takes, all.hint);
-    call->memory = (TableMemory)memory;
+    call->arguments = arguments;
+    call->memory = read_memory(&arguments.memory);
+    return call;
 }
 
 static const PgkmWord nulls_words[] = {
@@ -68,44 +86,41 @@ const char *table_nulls_name(TableNulls nulls)
     return pgkm_word_of(&all_nulls, nulls);
 }
 
-/* Argument `number` and the next ones. */
-static void find_row_options(TableCall *call, FunctionCallInfo fcinfo, int number)
+/* The column that an argument names, by `find`; NULL where it names none. */
+static TableColumn *find_column(const TableCall *call, const NullableDatum *name,
+                                void (*find)(TableColumn *, const TableRelation *, const char *))
 {
-    int32 nulls = TABLE_NULLS_ERROR;
+    TableColumn *column = NULL;
 
-    if (number == NO_NULLS)
-        return;
-    if (!PG_ARGISNULL(number) && !pgkm_word_find(&all_nulls, TextDatumGetCString(PG_GETARG_DATUM(number)), &nulls))
-        pgkm_raise_option("nulls", all_nulls.takes, all_nulls.hint);
-    call->nulls = (TableNulls)nulls;
-    call->takes_nulls = true;
-    if (PG_NARGS() > number + 2)
-        find_memory(call, fcinfo, number + 2);
-    if (PG_ARGISNULL(number + 1))
-        return;
-    call->filter = (TableColumn *)palloc(sizeof(TableColumn));
-    table_filter_find(call->filter, &call->relation, TextDatumGetCString(PG_GETARG_DATUM(number + 1)));
+    if (!name->isnull) {
+        column = (TableColumn *)palloc(sizeof(TableColumn));
+        find(column, &call->relation, TextDatumGetCString(name->value));
+    }
+    return column;
 }
 
-void table_call_find_columns(TableCall *call, FunctionCallInfo fcinfo, int weight, int nulls)
+void table_call_find_columns(TableCall *call)
 {
-    const Datum names = required_argument(fcinfo, TABLE_FEATURES, "features");
+    const TableArguments *const given = &call->arguments;
+    const Datum names = required(&given->features, "features");
 
     call->features = table_features_find(&call->relation, DatumGetArrayTypeP(names), &call->n_features);
     table_call_check_model(call);
-    find_weight(call, fcinfo, weight);
-    find_row_options(call, fcinfo, nulls);
+    call->weight = find_column(call, &given->weight, table_weight_find);
+    call->nulls = (TableNulls)pgkm_word_argument(&given->nulls, "nulls", &all_nulls, TABLE_NULLS_ERROR);
+    call->takes_nulls = true;
+    call->filter = find_column(call, &given->filter, table_filter_find);
 }
 
-void table_call_find(TableCall *call, FunctionCallInfo fcinfo, TableUse use, int weight, int loaded, int nulls)
+void table_call_find(TableCall *call, TableUse use)
 {
-    const bool from_loaded = !PG_ARGISNULL(loaded) && PG_GETARG_BOOL(loaded);
+    const bool is_loaded = call->memory == TABLE_MEMORY_LOADED;
 
-    table_relation_find(&call->relation, table_call_relation(fcinfo), use, !from_loaded);
-    table_call_find_columns(call, fcinfo, weight, nulls);
-    if (from_loaded && call->memory == TABLE_MEMORY_STREAM)
-        pgkm_raise_option("memory", "'auto' or 'resident' with loaded rows");
-    if (from_loaded)
+    if (is_loaded && (use == TABLE_UPDATE || use == TABLE_WRITE))
+        pgkm_raise_option("memory", "'auto', 'resident' or 'stream' where labels are written");
+    table_relation_find(&call->relation, call->arguments.relation, use, !is_loaded);
+    table_call_find_columns(call);
+    if (is_loaded)
         call->loaded = pgkm_loaded_use(call);
 }
 
@@ -220,8 +235,8 @@ static void check_may_be_streamed(const TableQuery *query)
         ereport(
             ERROR,
             (errcode(ERRCODE_FEATURE_NOT_SUPPORTED), errmsg("this fit needs all rows in memory"),
-             errdetail("The first rows as centroids, mini-batches, bounds of sizes, a radius and means in the place "
-                       "of NULLs do."),
+             errdetail("Labels by ctid, trees, pictures, the first rows as centroids, mini-batches, bounds of sizes, a "
+                       "radius and means in the place of NULLs do."),
              errhint("Use memory => 'resident'.")));
 }
 

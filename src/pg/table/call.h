@@ -11,12 +11,19 @@
 #include "pg/query/query.h"
 #include "pg/run/run_job.h"
 
-/* Arguments by position, of functions that take k and options; of others relation and features. */
-enum TableArgument {
-    TABLE_RELATION,
-    TABLE_FEATURES,
-    TABLE_K,
-    TABLE_OPTIONS /* the first of them */
+/* Arguments by position. Other functions have others behind features, and options behind these. */
+enum TableArgument { TABLE_RELATION, TABLE_FEATURES, TABLE_K, TABLE_OPTIONS };
+
+/* What a table function is given, but for what is its own. NULL is what it does not take. */
+struct TableArguments {
+    Oid relation;
+    NullableDatum features;
+    NullableDatum options; /* a composite */
+    NullableDatum weight;
+    NullableDatum nulls;
+    NullableDatum filter;
+    NullableDatum memory;
+    int next; /* the argument behind these: the first of the function's own */
 };
 
 struct PgkmLoaded;
@@ -24,13 +31,15 @@ struct TableStream;
 
 /* Where the rows of a fit are, while it runs. */
 enum TableMemory {
-    TABLE_MEMORY_AUTO,    /* in memory, if they are expected to fit */
-    TABLE_MEMORY_STREAM,  /* in the table, which each pass over them reads */
-    TABLE_MEMORY_RESIDENT /* in memory */
+    TABLE_MEMORY_AUTO,     /* in memory, if they are expected to fit */
+    TABLE_MEMORY_RESIDENT, /* in memory */
+    TABLE_MEMORY_STREAM,   /* in the table, which each pass over them reads */
+    TABLE_MEMORY_LOADED    /* in memory, since kmeans_load */
 };
 
 struct TableCall {
     MemoryContext context; /* holds everything of this call */
+    TableArguments arguments;
     TableRelation relation;
     TableColumn *features;
     int n_features;
@@ -53,21 +62,22 @@ struct TableCall {
     PgkmLoaded *loaded;     /* the loaded rows that are used instead of the table's; or NULL */
 };
 
-/* The argument number of what a function does not take. */
-#define NO_WEIGHT (-1)
-#define NO_NULLS (-1)
+/* Arguments of a function whose first ones are relation and features, and which has `count` of options, weight, nulls,
+ * filter and memory in this order, from argument number `first` on. 22004 when relation is NULL. */
+TableArguments table_arguments(FunctionCallInfo fcinfo, int first, int count = 5);
 
 /* The relation as given; 22004 when it is NULL. */
 Oid table_call_relation(FunctionCallInfo fcinfo);
 
-/* Makes a context below the current one, and the call in it, which is zero otherwise. */
+/* Makes a context below the current one, and the call in it, which is zero otherwise. 22023 for a bad word for memory.
+ */
 TableCall *table_call_create(void);
+TableCall *table_call_create(const TableArguments &arguments);
 
-/* Looks up the feature, weight and filter columns of call->relation. The weight's name is argument number `weight`,
- * or NO_WEIGHT; `nulls` is argument number `nulls`, or NO_NULLS, the filter's name the next one, and `memory` the last
- * one if the function has it. 22004 when features is NULL, 22023 for a bad `nulls` or `memory`, and where
- * call->model_features are others; else errors as of table_features_find, table_weight_find and table_filter_find. */
-void table_call_find_columns(TableCall *call, FunctionCallInfo fcinfo, int weight, int nulls);
+/* Looks up the feature, weight and filter columns of call->relation as call->arguments name them. 22004 when features
+ * is NULL, 22023 for a bad `nulls`, and where call->model_features are others; else errors as of table_features_find,
+ * table_weight_find and table_filter_find. */
+void table_call_find_columns(TableCall *call);
 
 /* The names of the features: text[]. */
 Datum table_call_feature_names(const TableCall *call);
@@ -78,9 +88,9 @@ void table_call_check_model(const TableCall *call);
 /* The word for it. */
 const char *table_nulls_name(TableNulls nulls);
 
-/* Looks up the relation and its columns. When argument number `loaded` is true it also finds the rows that are
- * loaded under those names: 55000 when there are none. */
-void table_call_find(TableCall *call, FunctionCallInfo fcinfo, TableUse use, int weight, int loaded, int nulls);
+/* Looks up the relation and its columns, and with memory => 'loaded' the rows that are loaded under those names: 55000
+ * when there are none, 22023 where labels are written. */
+void table_call_find(TableCall *call, TableUse use);
 
 /* Reads the rows of call->relation for `function` (a static string, shown as the run's), or takes the loaded
  * ones. Of `how` the caller fills label, need_ctid, new_snapshot, on_nodes, may_stream and keep_crew. Where rows are

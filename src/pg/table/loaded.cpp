@@ -21,7 +21,7 @@ PG_FUNCTION_INFO_V1(pgkm_kmeans_loaded);
 }
 
 /* Arguments of kmeans_load and kmeans_unload. */
-enum LoadArgument { LOAD_RELATION, LOAD_FEATURES, LOAD_WEIGHT, LOAD_NULLS };
+enum LoadArgument { LOAD_RELATION, LOAD_FEATURES, LOAD_WEIGHT, LOAD_NULLS, LOAD_FILTER };
 
 static PgkmLoaded *all_loaded = NULL;
 static uint64 uses = 0;
@@ -241,13 +241,15 @@ static void keep(PgkmLoaded *loaded)
  */
 Datum pgkm_kmeans_load(PG_FUNCTION_ARGS)
 {
-    const Oid id = table_call_relation(fcinfo);
     MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "kmeans loaded rows", ALLOCSET_SMALL_SIZES);
     TableCall *call = table_call_create();
     TableQuery query;
 
-    table_relation_find(&call->relation, id, TABLE_READ, true);
-    table_call_find_columns(call, fcinfo, LOAD_WEIGHT, LOAD_NULLS);
+    call->arguments = table_arguments(fcinfo, 0, 0);
+    call->arguments.weight = fcinfo->args[LOAD_WEIGHT];
+    call->arguments.nulls = fcinfo->args[LOAD_NULLS];
+    call->arguments.filter = fcinfo->args[LOAD_FILTER];
+    table_call_find(call, TABLE_READ);
 
     unload(find(call));
     memset(&query, 0, sizeof query);
@@ -286,8 +288,10 @@ Datum pgkm_kmeans_unload(PG_FUNCTION_ARGS)
     if (!everything)
         call->relation.id = table_call_relation(fcinfo);
     if (one) {
+        call->arguments = table_arguments(fcinfo, 0, 0);
+        call->arguments.weight = fcinfo->args[LOAD_WEIGHT];
         table_relation_find(&call->relation, call->relation.id, TABLE_READ, false);
-        table_call_find_columns(call, fcinfo, LOAD_WEIGHT, NO_NULLS);
+        table_call_find_columns(call);
     }
     for (PgkmLoaded *loaded = all_loaded, *next; loaded != NULL; loaded = next) {
         next = loaded->next;

@@ -2,7 +2,7 @@
  * loaded.h - rows that a session keeps: kmeans_load, kmeans_unload, kmeans_loaded.
  *
  * Loaded rows are a snapshot: what the SELECT of kmeans_load saw. A function reads them only when it is told
- * to (loaded => true), for the relation, the features and the weight under which they were loaded, and only
+ * to (memory => 'loaded'), for the relation, the features and the weight under which they were loaded, and only
  * for the role that loaded them. Other roles that are members of that one may list and unload them, no more.
  * Rows on other servers stay there, as long as the connections stand.
  * Rows stay, with what a backend made of them, until kmeans_unload, the end of the session, or until other

@@ -232,26 +232,26 @@ static void check_may_write(Oid id, const char *function)
         PreventCommandIfReadOnly(command);
 }
 
-static void begin_update(TableCall *call, FunctionCallInfo fcinfo, Oid id, LabelTarget *target, int weight, int nulls,
-                         TableUse use, const char *function)
+static void begin_update(TableCall *call, LabelTarget *target, TableUse use, const char *function)
 {
+    const Oid id = call->arguments.relation;
+
     check_may_write(id, function);
     lock_for_update(&call->relation, id, use);
-    table_call_find_columns(call, fcinfo, weight, nulls);
+    table_call_find(call, use);
     check_label_is_no_input(call, target->name);
     label_target_check(target, &call->relation, call->request.k);
 }
 
-void table_lock_elsewhere(TableCall *call, FunctionCallInfo fcinfo, Oid id, LabelTarget *target, int weight, int nulls,
-                          const char *function)
+void table_lock_elsewhere(TableCall *call, LabelTarget *target, const char *function)
 {
-    begin_update(call, fcinfo, id, target, weight, nulls, TABLE_WRITE, function);
+    begin_update(call, target, TABLE_WRITE, function);
     if (call->nulls != TABLE_NULLS_ERROR || call->filter != NULL)
         ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
                         errmsg("nulls and filter do not go with rows on other servers, which \"%s\" has",
                                call->relation.name)));
     /* Citus adds columns on all of its servers. */
-    if (target->missing && !citus_owns_table(id))
+    if (target->missing && !citus_owns_table(call->relation.id))
         ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
                         errmsg("column \"%s\" is missing, and \"%s\" has rows on other servers", target->name,
                                call->relation.name),
@@ -292,14 +292,11 @@ void table_write_labels(const TableCall *call, const TableRows *rows, const Pgkm
         run_update(&update);
 }
 
-TableRows *table_read_for_update(TableCall *call, FunctionCallInfo fcinfo, Oid id, LabelTarget *target, int weight,
-                                 int nulls, bool may_stream, const char *function)
+TableRows *table_read_for_update(TableCall *call, LabelTarget *target, bool may_stream, const char *function)
 {
-    TableQuery query;
+    TableQuery query = {};
 
-    begin_update(call, fcinfo, id, target, weight, nulls, TABLE_UPDATE, function);
-
-    memset(&query, 0, sizeof query);
+    begin_update(call, target, TABLE_UPDATE, function);
     query.label = target->missing ? NULL : target->name;
     query.need_ctid = true;
     query.new_snapshot = true;

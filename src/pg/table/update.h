@@ -46,16 +46,13 @@ const char *pgkm_column_use(Oid table, AttrNumber column);
 
 /* Does all that comes before a fit whose labels are to be written: raises 25006 where nothing can be (a standby, a
  * read-only transaction, unless the table is temporary), locks the table against all other writers,
- * looks up the columns, checks the target, and reads the rows for `function`. `weight` and `nulls` as
- * for table_call_find_columns. Where rows are streamed (`may_stream`) labels are written by table_write_by_value.
- * Errors of these steps. */
-TableRows *table_read_for_update(TableCall *call, FunctionCallInfo fcinfo, Oid id, LabelTarget *target, int weight,
-                                 int nulls, bool may_stream, const char *function);
+ * looks up the columns, checks the target, and reads the rows for `function`. Where rows are streamed (`may_stream`)
+ * labels are written by table_write_by_value. Errors of these steps. */
+TableRows *table_read_for_update(TableCall *call, LabelTarget *target, bool may_stream, const char *function);
 
 /* The same up to the rows, of a relation with rows on other servers, which are updated by what their values say. 0A000
  * where the column is missing over there, and for nulls and a filter. */
-void table_lock_elsewhere(TableCall *call, FunctionCallInfo fcinfo, Oid id, LabelTarget *target, int weight, int nulls,
-                          const char *function);
+void table_lock_elsewhere(TableCall *call, LabelTarget *target, const char *function);
 
 /* The label of a row by what its values say: predict(model, features) where the condition holds, else NULL. */
 struct LabelExpression {

@@ -23,7 +23,7 @@ void pgkm_raise_option(const char *name, const char *takes, const char *hint)
 
 const char *pgkm_word_of(const PgkmWords *words, int32 value)
 {
-    for (int i = 0; i < words->count; ++i)
+    for (int i = words->count; i-- > 0;)
         if (words->words[i].value == value)
             return words->words[i].word;
     return NULL;
@@ -37,6 +37,15 @@ bool pgkm_word_find(const PgkmWords *words, const char *word, int32 *value)
             return true;
         }
     return false;
+}
+
+int32 pgkm_word_argument(const NullableDatum *argument, const char *name, const PgkmWords *words, int32 if_null)
+{
+    int32 value = if_null;
+
+    if (!argument->isnull && !pgkm_word_find(words, TextDatumGetCString(argument->value), &value))
+        pgkm_raise_option(name, words->takes, words->hint);
+    return value;
 }
 
 /* The field's place in the options, and in options that are not changed. */
@@ -179,26 +188,40 @@ void pgkm_options_fields(const PgkmOptionsType *type, const NullableDatum *field
         type->settle(options);
 }
 
+void pgkm_options_open(const PgkmOptionsType *type, const NullableDatum *composite, NullableDatum *fields)
+{
+    if (!composite->isnull)
+        pgkm_read_fields(composite->value, &type->composite, fields);
+    for (int i = 0; composite->isnull && i < type->composite.count; ++i)
+        fields[i] = {0, true};
+}
+
 void pgkm_options_read(const PgkmOptionsType *type, const NullableDatum *composite, MemoryContext context,
                        void *options)
 {
     NullableDatum fields[PGKM_MOST_FIELDS];
 
-    if (composite->isnull) {
-        type->set_default(options);
-        return;
-    }
-    pgkm_read_fields(composite->value, &type->composite, fields);
+    pgkm_options_open(type, composite, fields);
     pgkm_options_fields(type, fields, context, options);
 }
 
 /* --- returning --- */
 
-static PgkmValue field_value(const PgkmField *field, const void *options)
+/* The word for an option. The default stays the default, which may be more than the value that it has here. */
+static const char *word_for(const PgkmField *field, const NullableDatum *given, const void *options)
+{
+    const PgkmWord *const usual = &field->words->words[0];
+    const bool is_usual = given->isnull || strcmp(TextDatumGetCString(given->value), usual->word) == 0;
+    const int32 value = value_of<int32>(field, options);
+
+    return is_usual && usual->value == value ? usual->word : pgkm_word_of(field->words, value);
+}
+
+static PgkmValue field_value(const PgkmField *field, const NullableDatum *given, const void *options)
 {
     switch (field->takes) {
     case PGKM_TAKES_WORD:
-        return pgkm_word_of(field->words, value_of<int32>(field, options));
+        return word_for(field, given, options);
     case PGKM_TAKES_COUNT:
         return value_of<int32>(field, options);
     case PGKM_TAKES_SEED:
@@ -224,7 +247,7 @@ Datum pgkm_options_make(FunctionCallInfo fcinfo, const PgkmOptionsType *type)
                                  field->takes != PGKM_TAKES_SIZE && field->takes != PGKM_TAKES_MODEL;
 
         nulls[i] = !has_default && PG_ARGISNULL(i);
-        values[i] = has_default ? field_value(field, &options).datum : PG_GETARG_DATUM(i);
+        values[i] = has_default ? field_value(field, &fcinfo->args[i], &options).datum : PG_GETARG_DATUM(i);
     }
     PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(tupdesc, values, nulls)));
 }
@@ -343,6 +366,18 @@ static bool is_valid(const PgkmField *field, const void *options)
     default:
         return complaint(field, options) == NULL;
     }
+}
+
+void pgkm_options_refuse(const PgkmOptionsType *type, const void *options, const char *option, const char *function)
+{
+    PgkmAnyOptions usual;
+
+    type->set_default(&usual);
+    for (int i = 0; i < type->composite.count; ++i)
+        if (strcmp(type->composite.fields[i].name, option) == 0 &&
+            !same_field(&type->composite.fields[i], &usual, options))
+            ereport(ERROR,
+                    (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("%s cannot use option %s", function, option)));
 }
 
 bool pgkm_options_same(const PgkmOptionsType *type, const void *a, const void *b)

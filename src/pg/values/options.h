@@ -12,7 +12,7 @@
 
 #include "engine/api.h"
 
-/* Words for the values of an enumeration. Of several words for a value the first is returned. */
+/* Words for the values of an enumeration, the default first. Of several words for a value the last is its name. */
 struct PgkmWord {
     const char *word;
     int32 value;
@@ -64,6 +64,12 @@ extern const PgkmOptionsType pgkm_pca_options_type;
 void pgkm_options_fields(const PgkmOptionsType *type, const NullableDatum *fields, MemoryContext context,
                          void *options);
 
+/* The fields of a composite, for pgkm_options_fields; NULLs from SQL's NULL. */
+void pgkm_options_open(const PgkmOptionsType *type, const NullableDatum *composite, NullableDatum *fields);
+
+/* 22023 where this option is not the default: the function cannot use it. */
+void pgkm_options_refuse(const PgkmOptionsType *type, const void *options, const char *option, const char *function);
+
 /* The same from a composite, or the defaults from SQL's NULL. Checks values, too: a ROW(...) that is
  * cast to the type does not pass through the type's function. */
 void pgkm_options_read(const PgkmOptionsType *type, const NullableDatum *composite, MemoryContext context,
@@ -91,6 +97,9 @@ bool pgkm_options_are_valid(const PgkmOptionsType *type, const void *options);
 /* The word for a value, and the value for a word; false when there is none. */
 const char *pgkm_word_of(const PgkmWords *words, int32 value);
 bool pgkm_word_find(const PgkmWords *words, const char *word, int32 *value);
+
+/* The value of an argument that is such a word, or what NULL stands for. 22023 for another word. */
+int32 pgkm_word_argument(const NullableDatum *argument, const char *name, const PgkmWords *words, int32 if_null);
 
 /* 22023: the option must be what it takes; the hint says what the values mean. */
 [[noreturn]] void pgkm_raise_option(const char *name, const char *takes, const char *hint = NULL);

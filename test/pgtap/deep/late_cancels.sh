@@ -32,7 +32,7 @@ statements=(
     "kmeans_update of many features@SELECT (kmeans_update(long, f)).n FROM late_models, late_long"
     "pca@SELECT (pca(f)).n FROM late_wide"
     "pca_fit@SELECT (pca_fit('late_wide', '{f}')).n"
-    "gmm_fit@SELECT (gmm_fit('late_wide', '{f}', 1, reg_covar => 1)).n"
+    "gmm_fit@SELECT (gmm_fit('late_wide', '{f}', 1, options => gmm_options(reg_covar => 1))).n"
     "kmeans_load in a loop@DO 'BEGIN FOR i IN 1..20 LOOP PERFORM kmeans_load(''late_rows'', ''{f}''); END LOOP; END'"
 )
 echo "1..${#statements[@]}"

@@ -72,25 +72,25 @@ swept 'a sweep of weighted rows, standardized' "'{f}', 2, 7, weight => 'w', stan
 is "$(query -c "SET client_min_messages = notice" -c "SET pg_kmeans.distributed = off" -c "SELECT (kmeans_fit('nodes_rows', '{x,y,z}', 20)).inertia = (kmeans_fit('nodes_all', '{x,y,z}', 20)).inertia" 2>"$nodes_folder/notice")" t 'rows are read by this server where distributed is off'
 grep -q '^NOTICE: *rows of other servers are read by this one' "$nodes_folder/notice"
 result $? 'and a NOTICE says so'
-is "$(query -c "SELECT kmeans_fit('nodes_rows', '{x,y}', 3, init => 'first') = kmeans_fit('nodes_all', '{x,y}', 3, init => 'first')")" t 'the first rows are those of the order of partitions'
+is "$(query -c "SELECT kmeans_fit('nodes_rows', '{x,y}', 3, options => kmeans_options(init => 'first')) = kmeans_fit('nodes_all', '{x,y}', 3, options => kmeans_options(init => 'first'))")" t 'the first rows are those of the order of partitions'
 bounded="'{x,y}', 3, min_size => 0.3, max_size => 7000"
 is "$(query -c "SELECT kmeans_fit('nodes_rows', $bounded) = kmeans_fit('nodes_all', $bounded)")" t 'rows are read by this server where sizes have bounds'
-is "$(query -c "SELECT kmeans_fit('nodes_rows', '{x,y}', 3, max_radius => 0.3) = kmeans_fit('nodes_all', '{x,y}', 3, max_radius => 0.3)")" t 'and where a radius decides how many clusters there are'
+is "$(query -c "SELECT kmeans_fit('nodes_rows', '{x,y}', 3, options => kmeans_options(max_radius => 0.3)) = kmeans_fit('nodes_all', '{x,y}', 3, options => kmeans_options(max_radius => 0.3))")" t 'and where a radius decides how many clusters there are'
 is "$(query -c "SELECT count(*) FROM (SELECT * FROM kmeans_tree('nodes_rows', '{x,y}', '{4,3}') INTERSECT SELECT * FROM kmeans_tree('nodes_all', '{x,y}', '{4,3}')) AS s")" 17 'and for a tree'
 is "$(psql -XqAt -v VERBOSITY=sqlstate -c "SELECT kmeans_cluster('nodes_rows', $bounded)" 2>&1 | grep -oE '[0-9A-Z]{5}$')" 0A000 'and their labels are not written there'
 is "$(query -c "SELECT kmeans_fit('nodes_12500', '{x,y}', 3) IS NULL, kmeans_fit('nodes_9000', '{x,y}', 3) = kmeans_fit('nodes_rows', '{x,y}', 3)")" "t|f" 'a foreign table alone; one without rows has no model'
 
 # Rows that stay loaded on their servers, for one fit after the other.
 is "$(query -c "SET client_min_messages = warning" -c "SELECT kmeans_load('nodes_rows', '{x,y,z}')" -c "SELECT n, d FROM kmeans_loaded()" \
-    -c "SELECT kmeans_fit('nodes_rows', '{x,y,z}', 20, standardize => true, metric => 'cosine', loaded => true) = kmeans_fit('nodes_all', '{x,y,z}', 20, standardize => true, metric => 'cosine')" \
-    -c "SELECT kmeans_fit('nodes_rows', '{x,y,z}', 30, init => 'k-means||', loaded => true) = kmeans_fit('nodes_all', '{x,y,z}', 30, init => 'k-means||')" \
-    -c "SELECT (pca_fit('nodes_rows', '{x,y,z}', loaded => true)).n, (gmm_fit('nodes_rows', '{x,y,z}', 2, loaded => true)).n, (SELECT count(*) FROM kmeans_sweep('nodes_rows', '{x,y,z}', 2, 4, loaded => true))" \
-    -c "SELECT kmeans_fit('nodes_rows', '{x,y,z}', 2, loaded => true) IS NULL" -c "SELECT scan, backend FROM kmeans_last_run()" -c "SELECT kmeans_unload()" | paste -sd ' ')" \
+    -c "SELECT kmeans_fit('nodes_rows', '{x,y,z}', 20, options => kmeans_options(standardize => true, metric => 'cosine'), memory => 'loaded') = kmeans_fit('nodes_all', '{x,y,z}', 20, options => kmeans_options(standardize => true, metric => 'cosine'))" \
+    -c "SELECT kmeans_fit('nodes_rows', '{x,y,z}', 30, options => kmeans_options(init => 'k-means||'), memory => 'loaded') = kmeans_fit('nodes_all', '{x,y,z}', 30, options => kmeans_options(init => 'k-means||'))" \
+    -c "SELECT (pca_fit('nodes_rows', '{x,y,z}', memory => 'loaded')).n, (gmm_fit('nodes_rows', '{x,y,z}', 2, memory => 'loaded')).n, (SELECT count(*) FROM kmeans_sweep('nodes_rows', '{x,y,z}', 2, 4, memory => 'loaded'))" \
+    -c "SELECT kmeans_fit('nodes_rows', '{x,y,z}', 2, memory => 'loaded') IS NULL" -c "SELECT scan, backend FROM kmeans_last_run()" -c "SELECT kmeans_unload()" | paste -sd ' ')" \
     "$(query -c "SELECT count(x) FROM nodes_all" | sed 's/.*/& &|3 t t &|&|3 f loaded|nodes 1/')" 'rows stay loaded'
 loaded_state() { psql -XqAt -v VERBOSITY=sqlstate -c "SELECT kmeans_load('nodes_rows', '{x,y}') > 0" "$@" 2>&1 | grep -oE '[0-9A-Z]{5}$|^[tf]$' | paste -sd ' '; }
-again=(-c "SELECT kmeans_fit('nodes_rows', '{x,y}', 3, loaded => true) IS NULL")
-is "$(loaded_state -c "SELECT kmeans_fit('nodes_rows', '{x,y}', 3, init => 'first', loaded => true)" "${again[@]}" -c "SELECT count(*) FROM kmeans_labels('nodes_rows', '{x,y}', 3, loaded => true)" "${again[@]}")" 't 0A000 f 42809 f' 'but neither first rows nor labels are here'
-is "$(loaded_state -c "SET statement_timeout = '2s'" -c "SELECT kmeans_fit('nodes_rows', '{x,y}', 300, init => 'random', tol => 0, n_init => 1000000, loaded => true)" -c "RESET statement_timeout" "${again[@]}" -c "SELECT kmeans_load('nodes_rows', '{x,y}') > 0" "${again[@]}")" 't 57014 55000 t f' 'after a cancel they have to be loaded again'
+again=(-c "SELECT kmeans_fit('nodes_rows', '{x,y}', 3, memory => 'loaded') IS NULL")
+is "$(loaded_state -c "SELECT kmeans_fit('nodes_rows', '{x,y}', 3, options => kmeans_options(init => 'first'), memory => 'loaded')" "${again[@]}" -c "SELECT count(*) FROM kmeans_labels('nodes_rows', '{x,y}', 3, memory => 'loaded')" "${again[@]}")" 't 0A000 f 42809 f' 'but neither first rows nor labels are here'
+is "$(loaded_state -c "SET statement_timeout = '2s'" -c "SELECT kmeans_fit('nodes_rows', '{x,y}', 300, options => kmeans_options(init => 'random', tol => 0, n_init => 1000000), memory => 'loaded')" -c "RESET statement_timeout" "${again[@]}" -c "SELECT kmeans_load('nodes_rows', '{x,y}') > 0" "${again[@]}")" 't 57014 55000 t f' 'after a cancel they have to be loaded again'
 
 near nodes_all nodes_rows 'PCA' pca_fit "'{x,z}'"
 near nodes_all nodes_rows 'PCA of standardized rows' pca_fit "'{f}', 2, standardize => true"

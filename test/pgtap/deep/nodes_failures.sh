@@ -26,8 +26,8 @@ done
 # Fits that do not end by themselves, each with one phase that takes nearly all of the time.
 declare -A fit=(
     [scanning]="SELECT kmeans_fit('failing_rows', '{x,y}', 3)"
-    [seeding]="SELECT kmeans_fit('failing_rows', '{x,y}', 3000, max_iter => 1, n_init => 1000000)"
-    [iterating]="SELECT kmeans_fit('failing_rows', '{x,y}', 400, init => 'random', tol => 0, max_iter => 1000000, n_init => 1000000)"
+    [seeding]="SELECT kmeans_fit('failing_rows', '{x,y}', 3000, options => kmeans_options(max_iter => 1, n_init => 1000000))"
+    [iterating]="SELECT kmeans_fit('failing_rows', '{x,y}', 400, options => kmeans_options(init => 'random', tol => 0, max_iter => 1000000, n_init => 1000000))"
 )
 slow_parts() { # NAME: the tables, or the views that are slow to read
     for node in 1 2; do query -c "ALTER FOREIGN TABLE failing_$node OPTIONS (SET table_name '$1')"; done

@@ -108,7 +108,7 @@ for relation in name_rows name_view; do
     runs "a reduction of $relation" "SELECT public.reduce('$relation', value => '{1, x * y}', index => 'id % 7', cells => '7', filter => 'x > 0 and q between 1 and 3')" \
         "SELECT public.reduce_many('$relation', '{\"n\": {\"value\": \"1\"}, \"s\": {\"value\": \"abs(x)\", \"op\": \"max\"}}')" "SELECT public.reduction_source('$relation', value => 'x + y')"
     runs "loaded rows of $relation" "SELECT public.kmeans_load('$relation', '{x,y}', 'w')" "SELECT public.kmeans_loaded()" \
-        "SELECT public.kmeans_fit('$relation', '{x,y}', 3, weight => 'w', loaded => true)" "SELECT public.kmeans_unload('$relation')"
+        "SELECT public.kmeans_fit('$relation', '{x,y}', 3, weight => 'w', memory => 'loaded')" "SELECT public.kmeans_unload('$relation')"
 done
 for scan in auto executor; do
     runs "labels, scan = $scan" "SET pg_kmeans.scan = $scan" "SELECT * FROM public.kmeans_labels('name_rows', $features, 3)" "SELECT * FROM public.gmm_labels('name_rows', '{x,y}', 2)" \
@@ -130,7 +130,7 @@ runs 'insight' "SELECT * FROM public.kmeans_status()" "SELECT * FROM public.pg_s
 label="label_column => 'cluster_id', overwrite => true"
 runs 'rows of other servers' "SELECT public.kmeans_fit('name_parts', '{x,y}', 3)" "SELECT public.kmeans_sweep('name_parts', '{x,y}', 2, 3, weight => 'w')" \
     "SELECT public.pca_fit('name_parts', '{x,y}')" "SELECT public.gmm_fit('name_parts', '{x,y}', 2)" \
-    "SELECT public.kmeans_load('name_parts', '{x,y}')" "SELECT public.kmeans_fit('name_parts', '{x,y}', 3, loaded => true)"
+    "SELECT public.kmeans_load('name_parts', '{x,y}')" "SELECT public.kmeans_fit('name_parts', '{x,y}', 3, memory => 'loaded')"
 runs 'their labels' "SELECT public.kmeans_cluster('name_parts', '{x,y}', 3, $label)" "SELECT public.kmeans_cluster('name_parts', '{x,y}', 4, weight => 'w', $label)"
 runs 'in a transaction that has changed some of them' "BEGIN" "UPDATE public.name_parts SET y = 2" "SELECT public.kmeans_fit('name_parts', '{x,y}', 3)" "ROLLBACK"
 is "$(query -c "SELECT kmeans_fit('name_parts', '{x,y}', 3) IS NULL" -c "SELECT scan FROM kmeans_last_run()" -c "SELECT count(*), count(cluster_id) FROM name_parts" | paste -sd ' ')" 'f nodes 1499|1499' 'the other servers did their part'

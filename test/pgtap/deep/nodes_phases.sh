@@ -57,8 +57,8 @@ request() { printf '034b4750%02x000000' "$1"; }
 text() { printf '%s' "$1" | od -An -v -tx1 | tr -d ' \n'; }
 
 plain="SELECT kmeans_fit('phases_rows', '{x,y}', 20)"
-empty="SELECT kmeans_fit('phases_rows', '{x,y}', 4, init_centroids => '{{0,0},{90,90},{95,95},{99,99}}', tol => 0)"
-rounds="SELECT kmeans_fit('phases_rows', '{x,y}', 20, init => 'k-means||')"
+empty="SELECT kmeans_fit('phases_rows', '{x,y}', 4, options => kmeans_options(init_centroids => '{{0,0},{90,90},{95,95},{99,99}}', tol => 0))"
+rounds="SELECT kmeans_fit('phases_rows', '{x,y}', 20, options => kmeans_options(init => 'k-means||'))"
 fails cut 'a connection' "$(text pgkm_node_version)" "$plain"
 fails cut 'a load' "$(text pgkm_node_load)" "$plain"
 while read -r operation ways name statement; do
@@ -76,8 +76,8 @@ done <<'PHASES'
 13 cut a_round rounds
 17 cut masses_of_candidates rounds
 PHASES
-fails cut 'moments' "$(request 1)" "SELECT kmeans_fit('phases_rows', '{x,y}', 3, standardize => true)"
-fails cut 'a transformation' "$(request 2)" "SELECT kmeans_fit('phases_rows', '{x,y}', 3, metric => 'cosine')"
+fails cut 'moments' "$(request 1)" "SELECT kmeans_fit('phases_rows', '{x,y}', 3, options => kmeans_options(standardize => true))"
+fails cut 'a transformation' "$(request 2)" "SELECT kmeans_fit('phases_rows', '{x,y}', 3, options => kmeans_options(metric => 'cosine'))"
 fails cut 'products' "$(request 6)" "SELECT pca_fit('phases_rows', '{x,y}')"
 fails cut 'a mixture' "$(request 7)" "SELECT gmm_fit('phases_rows', '{x,y}', 3)"
 

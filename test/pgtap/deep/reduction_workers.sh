@@ -45,37 +45,37 @@ fails() {
 }
 
 for table in reduced reduced_gaps reduced_new reduced_parts; do
-    same "$table: counts" "SELECT * FROM reduce('$table', index => 'floor(x)', cells => '10', op => 'count')"
-    same "$table: sums of float64" "SELECT * FROM reduce('$table', index => 'floor(x)', cells => '10', value => '{1, y, y * y}')"
-    same "$table: sums of float64 in one cell" "SELECT * FROM reduce('$table', value => '{y, sin(y), x * y}', filter => 'x > 1')"
-    same "$table: sums of integers" "SELECT * FROM reduce('$table', index => 'floor(x)', cells => '10', value => '{1, y}', exact => true)"
-    same "$table: the rest" "SELECT * FROM reduce('$table', index => 'floor(x)', cells => '11', value => '{y, y, y}', op => '{min, max, argmin}', key => 'x', filter => 'y > 0')"
-    same "$table: several objects" "SELECT * FROM reduce_many('$table', '{\"a\": {\"index\": \"floor(x)\", \"cells\": \"10\", \"value\": \"{y, x}\", \"op\": \"{max, sum}\"}, \"b\": {\"op\": \"count\"}}')"
+    same "$table: counts" "SELECT * FROM kmeans_reduce('$table', index => 'floor(x)', cells => '10', op => 'count')"
+    same "$table: sums of float64" "SELECT * FROM kmeans_reduce('$table', index => 'floor(x)', cells => '10', value => '{1, y, y * y}')"
+    same "$table: sums of float64 in one cell" "SELECT * FROM kmeans_reduce('$table', value => '{y, sin(y), x * y}', filter => 'x > 1')"
+    same "$table: sums of integers" "SELECT * FROM kmeans_reduce('$table', index => 'floor(x)', cells => '10', value => '{1, y}', exact => true)"
+    same "$table: the rest" "SELECT * FROM kmeans_reduce('$table', index => 'floor(x)', cells => '11', value => '{y, y, y}', op => '{min, max, argmin}', key => 'x', filter => 'y > 0')"
+    same "$table: several objects" "SELECT * FROM kmeans_reduce_many('$table', '{\"a\": {\"index\": \"floor(x)\", \"cells\": \"10\", \"value\": \"{y, x}\", \"op\": \"{max, sum}\"}, \"b\": {\"op\": \"count\"}}')"
 done
 centres="params => '{\"k\": 3, \"c\": [[0, 0], [0.5, 0.2], [-1, 0.4]]}'"
 for exact in true false; do
-    same "a step of k-means, exact $exact" "SELECT * FROM reduce('reduced', index => 'argmin(j, k, sum(power(f - c[j], 2)))', cells => 'k', value => '{1, f}', exact => $exact, $centres)"
+    same "a step of k-means, exact $exact" "SELECT * FROM kmeans_reduce('reduced', index => 'argmin(j, k, sum(power(f - c[j], 2)))', cells => 'k', value => '{1, f}', exact => $exact, $centres)"
 done
-is "$(with 0 "SELECT count(*) FROM reduce('reduced', op => 'count', filter => 'id > 0'); SELECT workers, n, rows_scanned FROM kmeans_last_run()" | tail -1)" '0|200000|200000' 'one process'
+is "$(with 0 "SELECT count(*) FROM kmeans_reduce('reduced', op => 'count', filter => 'id > 0'); SELECT workers, n, rows_scanned FROM kmeans_last_run()" | tail -1)" '0|200000|200000' 'one process'
 for call in "op => 'count', filter => 'id > 0'" "value => 'y'" "value => 'y', exact => true"; do
-    is "$(with 2 "SELECT count(*) FROM reduce('reduced', $call); SELECT workers, n, rows_scanned, backend FROM kmeans_last_run()" | tail -1)" '2|200000|200000|cpu' "$call: two workers"
+    is "$(with 2 "SELECT count(*) FROM kmeans_reduce('reduced', $call); SELECT workers, n, rows_scanned, backend FROM kmeans_last_run()" | tail -1)" '2|200000|200000|cpu' "$call: two workers"
 done
 
 # Of several rows that fail the first one is named, of several texts the one that fails there.
 for exact in true false; do
     for op in sum max; do
-        fails "a bad cell, exact $exact, $op" 'cell 100 is out of range' "SELECT * FROM reduce('reduced_bad', index => 'x', cells => '11', value => 'x', op => '$op', filter => 'floor(x) = x', exact => $exact)"
-        fails "an overflow, exact $exact, $op" 'ctid' "SELECT * FROM reduce('reduced_bad', value => 'y ^ 3', op => '$op', exact => $exact)"
-        fails "a division by zero, exact $exact, $op" 'division by zero' "SELECT * FROM reduce('reduced_bad', value => '1 / (id - 123456)', op => '$op', exact => $exact)"
+        fails "a bad cell, exact $exact, $op" 'cell 100 is out of range' "SELECT * FROM kmeans_reduce('reduced_bad', index => 'x', cells => '11', value => 'x', op => '$op', filter => 'floor(x) = x', exact => $exact)"
+        fails "an overflow, exact $exact, $op" 'ctid' "SELECT * FROM kmeans_reduce('reduced_bad', value => 'y ^ 3', op => '$op', exact => $exact)"
+        fails "a division by zero, exact $exact, $op" 'division by zero' "SELECT * FROM kmeans_reduce('reduced_bad', value => '1 / (id - 123456)', op => '$op', exact => $exact)"
     done
-    fails "a total, exact $exact" 'a total is out of range' "SELECT * FROM reduce('reduced_bad', value => 'x * 0 + 1.7e308', exact => $exact)"
+    fails "a total, exact $exact" 'a total is out of range' "SELECT * FROM kmeans_reduce('reduced_bad', value => 'x * 0 + 1.7e308', exact => $exact)"
 done
-fails 'a bad program' 'vectors or matrices of different sizes' "SELECT * FROM reduce('reduced', value => 'f + v', params => '{\"v\": [1, 2, 3]}')"
-is "$(with 2 "SET pg_kmeans.memory_limit = '5MB'; SELECT count(*) FROM reduce('reduced', index => 'id', cells => '200001', op => 'count')" | grep -c 'needs more memory than allowed')" 1 'a limit of memory'
+fails 'a bad program' 'vectors or matrices of different sizes' "SELECT * FROM kmeans_reduce('reduced', value => 'f + v', params => '{\"v\": [1, 2, 3]}')"
+is "$(with 2 "SET pg_kmeans.memory_limit = '5MB'; SELECT count(*) FROM kmeans_reduce('reduced', index => 'id', cells => '200001', op => 'count')" | grep -c 'needs more memory than allowed')" 1 'a limit of memory'
 
 # Timeouts at all moments, the statement itself behind them.
 for value in 'y' 'y ^ 2, exact'; do
-    statement="SELECT * FROM reduce('reduced', index => 'floor(x)', cells => '10', value => '{${value%, exact}}', exact => $([ "$value" = y ] && echo false || echo true))"
+    statement="SELECT * FROM kmeans_reduce('reduced', index => 'floor(x)', cells => '10', value => '{${value%, exact}}', exact => $([ "$value" = y ] && echo false || echo true))"
     {
         echo '\set VERBOSITY sqlstate' && echo "SET max_parallel_workers_per_gather = 3; $statement; $(mapped before);"
         for ((ms = 1; ms <= 60; ms += 1)); do echo "SET LOCAL statement_timeout = $ms \\; $statement;"; done

@@ -14,9 +14,9 @@ SELECT sin(i)::real AS x, cos(i * 7)::real AS y, i % 5000 AS g FROM generate_ser
 ANALYZE limit_rows;
 SQL
 statements=(
-    "SELECT (kmeans_fit('limit_rows', '{x,y}', 20, init => 'first')).inertia"
+    "SELECT (kmeans_fit('limit_rows', '{x,y}', 20, options => kmeans_options(init => 'first'))).inertia"
     "SELECT (kmeans(ARRAY[x,y], 20, kmeans_options(init_centroids => (SELECT array_agg(ARRAY[i / 10.0, 0.1]) FROM generate_series(1, 20) AS i)))).n FROM limit_rows"
-    "SELECT (gmm_fit('limit_rows', '{x,y}', 3, max_iter => 3)).n"
+    "SELECT (gmm_fit('limit_rows', '{x,y}', 3, options => gmm_options(max_iter => 3))).n"
     "SELECT (pca_fit('limit_rows', '{x,y}')).n"
 )
 

@@ -20,8 +20,8 @@ INSERT INTO scan_bad SELECT 'NaN', i FROM generate_series(1, 1000) AS i;
 ANALYZE scan_rows, scan_bad;
 SQL
 settings="SET pg_kmeans.scan = direct; SET pg_kmeans.cpu_threads = 1; SET max_parallel_workers_per_gather = 3;"
-labels="SELECT count(*) FROM kmeans_labels('scan_rows', '{a,b,c,d,e,f,g,h}', 1, init => 'first', max_iter => 1)"
-fit="SELECT to_jsonb(kmeans_fit('scan_rows', '{a,b,c,d,e,f,g,h}', 1, init => 'first', max_iter => 1)) - 'origin'"
+labels="SELECT count(*) FROM kmeans_labels('scan_rows', '{a,b,c,d,e,f,g,h}', 1, options => kmeans_options(init => 'first', max_iter => 1))"
+fit="SELECT to_jsonb(kmeans_fit('scan_rows', '{a,b,c,d,e,f,g,h}', 1, options => kmeans_options(init => 'first', max_iter => 1))) - 'origin'"
 expected=$(query -c "SET pg_kmeans.scan = executor" -c "$fit")
 
 # Whether a session's output says that it still works and holds nothing more than before.

@@ -32,7 +32,7 @@ same() {
 same 'kmeans_fit, read directly by several processes' "SET pg_kmeans.scan = direct; SELECT to_jsonb(kmeans_fit('standby_rows', '{x,y}', 5)) - 'origin'; SELECT scan, workers FROM kmeans_last_run()"
 same 'kmeans_fit through the executor' "SET pg_kmeans.scan = executor; SELECT to_jsonb(kmeans_fit('standby_rows', '{x,y}', 5)) - 'origin'"
 same 'kmeans_labels' "SELECT count(*), sum(cluster_id), sum(distance) FROM kmeans_labels('standby_rows', '{x,y}', 5)"
-same 'kmeans_sweep on loaded rows' "SELECT kmeans_load('standby_rows', '{x,y}'); SELECT * FROM kmeans_sweep('standby_rows', '{x,y}', 2, 4, loaded => true)"
+same 'kmeans_sweep on loaded rows' "SELECT kmeans_load('standby_rows', '{x,y}'); SELECT * FROM kmeans_sweep('standby_rows', '{x,y}', 2, 4, memory => 'loaded')"
 same 'the aggregate' "SET max_parallel_workers_per_gather = 0; SELECT g, kmeans(ARRAY[x, y], 3) FROM standby_rows GROUP BY g ORDER BY g"
 same 'the aggregate in a parallel plan' "SELECT kmeans(ARRAY[x, y], 2, kmeans_options(init_centroids => '{{0,0},{1,1}}')) FROM standby_rows"
 same 'the window function' "SELECT sum(l) FROM (SELECT kmeans_label(ARRAY[x, y], 3) OVER (PARTITION BY g ORDER BY id) AS l FROM standby_rows) AS s"
@@ -54,7 +54,7 @@ for scan in auto executor; do
 done
 
 # The primary drops a table that a fit on the standby holds a lock on.
-psql -XqAt -p "$port" -v VERBOSITY=sqlstate -c "SELECT kmeans_fit('standby_doomed', '{x,y}', 50, n_init => 1000000)" >"$folder/doomed" 2>&1 &
+psql -XqAt -p "$port" -v VERBOSITY=sqlstate -c "SELECT kmeans_fit('standby_doomed', '{x,y}', 50, options => kmeans_options(n_init => 1000000))" >"$folder/doomed" 2>&1 &
 victim=$!
 await 1 there -c "SELECT count(*) FROM pg_stat_progress_kmeans WHERE restart > 1"
 query -c 'DROP TABLE standby_doomed'

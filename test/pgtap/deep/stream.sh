@@ -14,7 +14,7 @@ CREATE TABLE stream_models (name text, model kmeans_model);
 SQL
 
 # parts: several processes read each
-fit() { echo "kmeans_fit('stream_rows', '{$1}', 20, init => 'k-means||', memory => '$2')"; }
+fit() { echo "kmeans_fit('stream_rows', '{$1}', 20, options => kmeans_options(init => 'k-means||'), memory => '$2')"; }
 is "$(query <<SQL
 SET min_parallel_table_scan_size = 0;
 ALTER TABLE stream_rows SET (parallel_workers = 2);
@@ -38,7 +38,7 @@ begin() {
 ask() { query -c "SELECT $1 FROM pg_stat_progress_kmeans WHERE pid = $pid"; }
 
 # one snapshot; progress counts the rows that the filter leaves out, too
-many() { echo "kmeans_fit('stream_rows', '{x,y}', 3, init => 'random', n_init => 25, tol => 0, filter => 'keep', memory => '$1')"; }
+many() { echo "kmeans_fit('stream_rows', '{x,y}', 3, options => kmeans_options(init => 'random', n_init => 25, tol => 0), filter => 'keep', memory => '$1')"; }
 query -c "DELETE FROM stream_models" -c "ALTER TABLE stream_rows RESET (parallel_workers)" \
     -c "INSERT INTO stream_models SELECT 'many', $(many resident)"
 begin "SET pg_kmeans.memory_limit = '2MB'" \
@@ -59,7 +59,7 @@ is "$(query -c "SELECT count(*) FROM pg_stat_progress_kmeans WHERE datname = cur
 # memory: of this process, while rows of 8 MB, and 40 MB of the work on them, are streamed within 6 MB
 query -c "CREATE TABLE stream_many AS SELECT sin(i)::real AS x, cos(i * 7)::real AS y FROM generate_series(1, 1000000) AS i" -c "ANALYZE stream_many"
 begin "SET pg_kmeans.memory_limit = '6MB'" "SELECT pg_sleep(1)" \
-    "SELECT (kmeans_fit('stream_many', '{x,y}', 5, init => 'random', n_init => 3)).n" "SELECT scan FROM kmeans_last_run()"
+    "SELECT (kmeans_fit('stream_many', '{x,y}', 5, options => kmeans_options(init => 'random', n_init => 3))).n" "SELECT scan FROM kmeans_last_run()"
 own() { awk '$1 == "RssAnon:" { print $2 }' "/proc/$pid/status" 2>/dev/null; }
 sleep 0.5
 first=$(own) most=0
@@ -78,10 +78,10 @@ is "$(psql -XqAt 2>&1 <<'SQL'
 SET pg_kmeans.memory_limit = '6MB';
 SET statement_timeout = '700ms';
 \set VERBOSITY sqlstate
-SELECT kmeans_fit('stream_many', '{x,y}', 5, init => 'random', n_init => 100000, memory => 'stream');
-SELECT kmeans_fit('stream_many', '{x,y}', 5, init => 'k-means++', n_init => 100000, memory => 'stream');
+SELECT kmeans_fit('stream_many', '{x,y}', 5, options => kmeans_options(init => 'random', n_init => 100000), memory => 'stream');
+SELECT kmeans_fit('stream_many', '{x,y}', 5, options => kmeans_options(init => 'k-means++', n_init => 100000), memory => 'stream');
 RESET statement_timeout;
-SELECT kmeans_fit('stream_many', '{x,y}', 5, init => 'random', metric => 'cosine', standardize => true, n_init => 2, memory => 'stream') IS NOT NULL;
+SELECT kmeans_fit('stream_many', '{x,y}', 5, options => kmeans_options(init => 'random', metric => 'cosine', standardize => true, n_init => 2), memory => 'stream') IS NOT NULL;
 SQL
 )" $'ERROR:  57014\nERROR:  57014\nt' 'after a cancel there is room for the next fit'
 echo "1..$number"

@@ -26,7 +26,7 @@ most() {
     grep -q '^ERROR' "$folder/out" && sed 's/^/# /' "$folder/out"
     most=$threads
 }
-most 'without a limit' "SELECT (kmeans_fit('thread_rows', '{f}', 200, max_iter => 5)).k" 4096
+most 'without a limit' "SELECT (kmeans_fit('thread_rows', '{f}', 200, options => kmeans_options(max_iter => 5))).k" 4096
 [ $most -gt 60 ]
 result $? "a superuser may have 64 threads ($most)"
 within() {
@@ -34,15 +34,15 @@ within() {
     [ $most -ge 2 ] && [ $most -le 6 ]
     result $? "$1: $most threads"
 }
-within 'k-means' "SELECT (kmeans_fit('thread_rows', '{f}', 200, max_iter => 5)).k"
-within 'k-means||, with a better optimum' "SELECT (kmeans_fit('thread_rows', '{f}', 40, init => 'k-means||', refine => true, max_iter => 5)).k"
-within 'bounds of sizes' "SELECT (kmeans_fit('thread_rows', '{f}', 8, max_size => 0.2, max_iter => 3)).k"
-within 'mini-batches' "SELECT (kmeans_fit('thread_rows', '{f}', 100, batch_size => 50000, max_iter => 5)).k"
-within 'streamed rows' "SELECT (kmeans_fit('thread_rows', '{f}', 100, memory => 'stream', max_iter => 3)).k"
-within 'a sweep with silhouettes' "SELECT count(*) FROM kmeans_sweep('thread_rows', '{f}', 20, 23, max_iter => 3, sample => 5000)"
-within 'a tree' "SELECT count(*) FROM kmeans_tree('thread_rows', '{f}', '{30,10}', max_iter => 5)"
+within 'k-means' "SELECT (kmeans_fit('thread_rows', '{f}', 200, options => kmeans_options(max_iter => 5))).k"
+within 'k-means||, with a better optimum' "SELECT (kmeans_fit('thread_rows', '{f}', 40, options => kmeans_options(init => 'k-means||', refine => true, max_iter => 5))).k"
+within 'bounds of sizes' "SELECT (kmeans_fit('thread_rows', '{f}', 8, options => kmeans_options(max_size => 0.2, max_iter => 3))).k"
+within 'mini-batches' "SELECT (kmeans_fit('thread_rows', '{f}', 100, options => kmeans_options(batch_size => 50000, max_iter => 5))).k"
+within 'streamed rows' "SELECT (kmeans_fit('thread_rows', '{f}', 100, memory => 'stream', options => kmeans_options(max_iter => 3))).k"
+within 'a sweep with silhouettes' "SELECT count(*) FROM kmeans_sweep('thread_rows', '{f}', 20, 23, options => kmeans_options(max_iter => 3), sample => 5000)"
+within 'a tree' "SELECT count(*) FROM kmeans_tree('thread_rows', '{f}', '{30,10}', options => kmeans_options(max_iter => 5))"
 within 'groups' "SELECT count(m) FROM (SELECT g, kmeans(f, 40) AS m FROM thread_rows GROUP BY g) AS s"
-within 'a mixture' "SELECT (gmm_fit('thread_rows', '{f}', 10, max_iter => 5)).k"
-within 'a reduction' "SELECT count(*) FROM generate_series(1, 30) AS i, reduce('thread_rows', index => 'id % 1000', cells => '1000', value => '{exp(sin(g) * cos(id)), sqrt(id) * ln(id), ' || i || '}')"
-within 'loaded rows' "SELECT kmeans_load('thread_rows', '{f}'), (kmeans_fit('thread_rows', '{f}', 100, loaded => true, max_iter => 5)).k"
+within 'a mixture' "SELECT (gmm_fit('thread_rows', '{f}', 10, options => gmm_options(max_iter => 5))).k"
+within 'a reduction' "SELECT count(*) FROM generate_series(1, 30) AS i, kmeans_reduce('thread_rows', index => 'id % 1000', cells => '1000', value => '{exp(sin(g) * cos(id)), sqrt(id) * ln(id), ' || i || '}')"
+within 'loaded rows' "SELECT kmeans_load('thread_rows', '{f}'), (kmeans_fit('thread_rows', '{f}', 100, memory => 'loaded', options => kmeans_options(max_iter => 5))).k"
 echo "1..$number"

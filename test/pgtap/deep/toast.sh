@@ -169,8 +169,8 @@ for type in vector halfvec; do
             echo "INSERT INTO wide_vectors SELECT CASE WHEN $v % 3 > 0 THEN repeat('n', $v) END, ($(values $digits $((v % 8))))::$type;"
             echo "INSERT INTO wide_arrays SELECT array_agg(($v * j % 8)::real ORDER BY j) FROM generate_series(1, 1536) AS j;"
         done | query
-        is "$(query -c "SET pg_kmeans.scan = direct" -c "SELECT md5((to_jsonb(kmeans_fit('wide_vectors', '{v}', 3, seed => 4)) - 'origin')::text)")" \
-            "$(query -c "SELECT md5((to_jsonb(kmeans_fit('wide_arrays', '{f}', 3, seed => 4)) - 'origin')::text)")" "$type, $storage: what arrays of the same values give"
+        is "$(query -c "SET pg_kmeans.scan = direct" -c "SELECT md5((to_jsonb(kmeans_fit('wide_vectors', '{v}', 3, options => kmeans_options(seed => 4))) - 'origin')::text)")" \
+            "$(query -c "SELECT md5((to_jsonb(kmeans_fit('wide_arrays', '{f}', 3, options => kmeans_options(seed => 4))) - 'origin')::text)")" "$type, $storage: what arrays of the same values give"
     done
 done
 query -c 'DROP TABLE wide_vectors' -c 'DROP EXTENSION vector CASCADE' 2>/dev/null

@@ -1,6 +1,6 @@
 #!/bin/bash
 # A new library over the extension script of the commit before, as a server has it between an upgrade of the package and
-# ALTER EXTENSION UPDATE: calls work or fail with an error, models that were stored are read, views go on. The types then
+# ALTER EXTENSION UPDATE: calls work or fail with an error (a C function whose arguments change gets another name), models that were stored are read, views go on. The types then
 # get the attributes that the new script adds; a dump is restored where the extension is new.
 set -uo pipefail
 here=$(cd "$(dirname "$0")/../../.." && pwd)
@@ -38,11 +38,11 @@ query -c "DROP EXTENSION pg_kmeans CASCADE" -c "CREATE EXTENSION pg_kmeans VERSI
 result $? "the script of the commit before makes its objects beside the new library ($(wc -l <"$folder/gone") functions are gone)"
 query <<'SQL'
 CREATE TABLE up_rows AS SELECT i AS id, sin(i)::float8 AS x, cos(i * 7)::float8 AS y FROM generate_series(1, 3000) AS i;
-CREATE TABLE up_kmeans AS SELECT kmeans_fit('up_rows', '{x,y}', 5) AS m UNION ALL SELECT kmeans(ARRAY[x, y], 3) FROM up_rows;
-CREATE TABLE up_gmm AS SELECT gmm_fit('up_rows', '{x,y}', 3) AS m;
-CREATE TABLE up_pca AS SELECT pca_fit('up_rows', '{x,y}') AS m;
+CREATE TABLE up_kmeans AS SELECT kmeans(ARRAY[x, y], 5) AS m FROM up_rows UNION ALL SELECT kmeans(ARRAY[x, y], 3) FROM up_rows;
+CREATE TABLE up_gmm AS SELECT gmm(ARRAY[x, y], 3) AS m FROM up_rows;
+CREATE TABLE up_pca AS SELECT pca(ARRAY[x, y]) AS m FROM up_rows;
 CREATE VIEW up_distances AS SELECT kmeans_transform(m, ARRAY[0.5, 0.5]) AS d FROM up_kmeans;
-CREATE VIEW up_fit AS SELECT (kmeans_fit('up_rows', '{x,y}', 4)).inertia;
+CREATE VIEW up_fit AS SELECT (kmeans(ARRAY[x, y], 4)).inertia FROM up_rows;
 SQL
 result $? 'models are made and stored, and views'
 
