@@ -24,6 +24,9 @@ PG_FUNCTION_INFO_V1(pgkm_aggregate_deserialize);
 /* Fewer bytes of rows are copied faster than they are left in shared memory. */
 #define LEAST_SHARED_BYTES 16384
 
+/* For so many bytes of rows from one process, memory is taken for those from all processes. */
+#define LARGE_PART_BYTES ((Size)1024 * 1024)
+
 /* Bytes left for the tuple and message around a state, below the largest allocation. */
 #define TUPLE_MARGIN 65536
 
@@ -90,7 +93,7 @@ static void append_rows(AggregateState *to, const IncomingState *from)
     const PgkmRows *const rows = &from->rows;
     const int64 n = rows->n + from->state.shared.n;
 
-    if (to->rows->n == 0 && n * rows->row_bytes >= PGKM_LARGE_PART_BYTES)
+    if (to->rows->n == 0 && n * rows->row_bytes >= LARGE_PART_BYTES)
         pgkm_rows_expect(to->rows, n * from->processes);
     shared_rows_append(&from->state.shared, from->state.area, from->last, to->rows);
     pgkm_rows_append(to->rows, rows->values, (const char *)rows->weights, rows->n);

@@ -28,9 +28,6 @@ struct PgkmRows {
     SharedView *view; /* holds the buffers; or NULL */
 };
 
-/* Rows of at least so many bytes are many, where they go from process to process. */
-#define PGKM_LARGE_PART_BYTES ((Size)1024 * 1024)
-
 static inline Size pgkm_element_size(PgkmElement element)
 {
     return element == PGKM_FLOAT32 ? sizeof(float) : sizeof(double);
