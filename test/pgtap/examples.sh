@@ -2,7 +2,7 @@
 # The examples of README.md and of the pages in docs/: each ```sql block runs as it stands, in order, in a database of the document's
 # own, without an error or a warning. A block of output that follows one is what psql prints; "..." in it stands for any lines.
 # A section (##) is skipped from where it creates an extension that the server does not have.
-# docs/sql.md has an example of every function that users call.
+# Every function that users call has an example on one of the pages.
 set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 source "$here/scripts/lib/tap.sh"
@@ -44,7 +44,7 @@ matches() {
                exit !(any || at > last) }' "$1" "$2"
 }
 
-for document in README.md docs/sql.md docs/recipes.md docs/reductions.md docs/papers.md; do
+for document in README.md docs/{guide,recipes,operating,from-scikit-learn,reductions,papers}.md; do
     name=$(basename "$document" .md)
     mkdir "$folder/$name"
     query -c "DROP DATABASE IF EXISTS \"pgtap_examples_$name\"" -c "CREATE DATABASE \"pgtap_examples_$name\""
@@ -79,6 +79,6 @@ ORDER BY 1;
 SQL
 grep -q . "$folder/functions"
 result $? "there are functions"
-without=$(while read -r function; do grep -q "\b$function(" "$folder/sql.sql" || echo "$function"; done <"$folder/functions")
-is "$without" "" "every function has an example in docs/sql.md"
+without=$(while read -r function; do grep -q "\b$function(" "$folder"/*.sql || echo "$function"; done <"$folder/functions")
+is "$without" "" "every function has an example"
 echo 1..$number
