@@ -352,8 +352,8 @@ PgkmStatus pgkm_reduction_check(PgkmRequest *request, PgkmError *error);
 
 /* --- A reduction by several processes: they reduce rows into copies of R, and a job over these follows --- */
 
-/* How many copies so many processes want: one each. 0: a job over all rows is likely to be quicker, or the result depends
- * on their order. points.n is an estimate. */
+/* How many copies so many processes want: one each. 0: a job over all rows is likely to be quicker, or the result
+ * depends on their order. points.n is an estimate. */
 int64_t pgkm_copies_wanted(const PgkmRequest *request, int32_t processes);
 uint64_t pgkm_copies_bytes(const PgkmReduction *reduction, int64_t count);
 /* Reduces the points (maybe none) into one copy, in the caller's thread. With exact sums all processes first do so with
