@@ -734,10 +734,11 @@ COMMENT ON FUNCTION gmm_plot IS 'draws the log-likelihood of a mixture at each i
 
 -- Functions and aggregates of feature vectors
 
--- One overload for each type of vector (%1$s), so that ARRAY[x, y] needs no cast whatever kind of number x and
--- y are, and for each number of optional arguments (%2$s). States of gmm are made of rows as those of kmeans
--- are, and merged, written and read by its functions. SSPACE = -1 says that a state grows with its rows: without it
--- PostgreSQL 19 collects rows below a join (eager aggregation), and the join multiplies whole states.
+-- A vector (%1$s) is "any", whose type the function looks at, or text: literals, NULLs and parameters without a type are
+-- taken for text. Aggregates that Citus runs on its workers have a signature for each type of array instead, since it
+-- sends no "any" there. Of each there is one for each number of optional arguments (%2$s). States of gmm are made of rows
+-- as those of kmeans are, and merged, written and read by its functions. SSPACE = -1 says that a state grows with its
+-- rows: without it PostgreSQL 19 collects rows below a join (eager aggregation), and the join multiplies whole states.
 DO $do$
 DECLARE
     features  text;
@@ -815,7 +816,11 @@ BEGIN
          'logarithm of the density of a mixture at a feature vector')
     ) AS list (kind, signature, optional, definition, comment)
     LOOP
-        FOREACH features IN ARRAY ARRAY['real[]', 'double precision[]', 'smallint[]', 'integer[]', 'bigint[]', 'numeric[]']
+        FOREACH features IN ARRAY CASE
+            WHEN made.signature ~ '^pgkm_' THEN ARRAY['"any"']
+            WHEN made.signature ~ '^(kmeans_step|pca)[(]' THEN ARRAY['real[]', 'double precision[]', 'smallint[]', 'integer[]', 'bigint[]', 'numeric[]']
+            ELSE ARRAY['"any"', 'text']
+        END
         LOOP
             FOREACH optional IN ARRAY made.optional
             LOOP

@@ -147,7 +147,7 @@ static UpdateState *accumulate(FunctionCallInfo fcinfo, UpdateState *state)
         check_same_model(state, PG_GETARG_DATUM(ARGUMENT_MODEL));
 
     const PgkmModel *const model = &state->model;
-    double *const row = pgkm_read_row(&fcinfo->args[ARGUMENT_FEATURES], model->d, "feature", &element, model->fills);
+    double *const row = pgkm_read_row(fcinfo, ARGUMENT_FEATURES, model->d, "feature", &element, model->fills);
 
     if (row == NULL)
         return state;

@@ -36,6 +36,7 @@ struct PartitionLabels {
 
 /* What lives as long as the reading and clustering of one partition. */
 struct PartitionFit {
+    FmgrInfo *flinfo;
     WindowObject window;
     const PgkmOptionsType *type;
     MemoryContext context;
@@ -65,7 +66,8 @@ static void begin_rows(PartitionFit *fit, const PgkmVector *vector)
 /* Reads one row of the partition; false when its features are NULL, or all of them. */
 static bool read_row(PartitionFit *fit, int64 row)
 {
-    const NullableDatum features = argument_in_row(fit, ARGUMENT_FEATURES, row);
+    const NullableDatum given = argument_in_row(fit, ARGUMENT_FEATURES, row);
+    const NullableDatum features = pgkm_vector_value(fit->flinfo, ARGUMENT_FEATURES, &given);
     PgkmVector vector;
     PgkmRowFault fault;
 
@@ -115,6 +117,7 @@ static void read_constant_arguments(PartitionFit *fit, FunctionCallInfo fcinfo)
 
 /* The warnings that were given, which fn_extra keeps: one of each is enough for a query. */
 struct GivenWarnings {
+    PgkmCallCache call;
     bool fewer;
     bool unfinished;
 };
@@ -123,10 +126,7 @@ static void warn_once(FmgrInfo *flinfo, const PgkmRequest *request, const PgkmRe
 {
     PgkmFitCount count = {0, 0, 0};
 
-    if (flinfo->fn_extra == NULL)
-        flinfo->fn_extra = MemoryContextAllocZero(flinfo->fn_mcxt, sizeof(GivenWarnings));
-
-    GivenWarnings *const given = (GivenWarnings *)flinfo->fn_extra;
+    GivenWarnings *const given = (GivenWarnings *)pgkm_call_cache(flinfo, sizeof(GivenWarnings));
 
     given->fewer = given->fewer || pgkm_warn_fewer(request->algorithm, result, request->k);
     if (!given->unfinished && (given->unfinished = pgkm_count_fit(&count, request, result)))
@@ -181,6 +181,8 @@ static void fit_partition(FunctionCallInfo fcinfo, const PgkmOptionsType *type, 
     PartitionFit fit;
 
     memset(&fit, 0, sizeof fit);
+    (void)pgkm_call_cache(fcinfo->flinfo, sizeof(GivenWarnings));
+    fit.flinfo = fcinfo->flinfo;
     fit.window = window;
     fit.type = type;
     fit.context = AllocSetContextCreate(partition, "kmeans_label", ALLOCSET_DEFAULT_SIZES);

@@ -26,7 +26,7 @@ static RowDensity row_density(FunctionCallInfo fcinfo)
 {
     const PgkmGmmModel *const model = pgkm_cached_model<PgkmGmmModel, pgkm_gmm_model_read>(fcinfo, 0);
     PgkmElement element;
-    double *const row = pgkm_read_row(&fcinfo->args[1], model->d, "feature", &element, model->fills);
+    double *const row = pgkm_read_row(fcinfo, 1, model->d, "feature", &element, model->fills);
     RowDensity density = {NULL, model->mixture.k, 0, 0};
 
     if (row == NULL)

@@ -53,10 +53,10 @@ static void append_conditions(StringInfo sql, const TableCall *call)
     }
 }
 
-/* kmeans_predict for the type of the features. */
-static Oid find_predict(Oid schema, Oid model, bool real)
+/* kmeans_predict(kmeans_model, "any"). */
+static Oid find_predict(Oid schema, Oid model)
 {
-    const Oid types[] = {model, (Oid)(real ? FLOAT4ARRAYOID : FLOAT8ARRAYOID)};
+    const Oid types[] = {model, ANYOID};
 
     return GetSysCacheOid3(PROCNAMEARGSNSP, Anum_pg_proc_oid, CStringGetDatum("kmeans_predict"),
                            PointerGetDatum(buildoidvector(types, lengthof(types))), ObjectIdGetDatum(schema));
@@ -79,7 +79,7 @@ static const LabelExpression *labels_by_value(const TableCall *call, const PgkmR
     initStringInfo(&features);
     append_features(&features, call, real);
     *labels = {condition.data, features.data,
-               find_predict(get_func_namespace(fcinfo->flinfo->fn_oid), tupdesc->tdtypeid, real), tupdesc->tdtypeid,
+               find_predict(get_func_namespace(fcinfo->flinfo->fn_oid), tupdesc->tdtypeid), tupdesc->tdtypeid,
                pgkm_model_build(result, &call->request.kmeans, NULL, call->fills, tupdesc)};
     return labels;
 }

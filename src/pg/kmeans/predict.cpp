@@ -25,7 +25,7 @@ enum RowArgument { ARGUMENT_MODEL, ARGUMENT_FEATURES };
 static double *row_argument(FunctionCallInfo fcinfo, const PgkmModel *model)
 {
     PgkmElement element;
-    double *const row = pgkm_read_row(&fcinfo->args[ARGUMENT_FEATURES], model->d, "feature", &element, model->fills);
+    double *const row = pgkm_read_row(fcinfo, ARGUMENT_FEATURES, model->d, "feature", &element, model->fills);
 
     if (row != NULL && !pgkm_transform_row(row, model->d, model->center, model->scale, model->metric, element))
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),

@@ -31,7 +31,7 @@ static Datum checked_array(const double *values, int32 length)
 Datum pgkm_pca_transform(PG_FUNCTION_ARGS)
 {
     const PgkmPcaModel *model = model_argument(fcinfo);
-    double *const row = pgkm_read_row(&fcinfo->args[1], model->d, "feature", NULL, model->fills);
+    double *const row = pgkm_read_row(fcinfo, 1, model->d, "feature", NULL, model->fills);
 
     if (row == NULL)
         PG_RETURN_NULL();
@@ -55,7 +55,7 @@ Datum pgkm_pca_transform(PG_FUNCTION_ARGS)
 Datum pgkm_pca_inverse_transform(PG_FUNCTION_ARGS)
 {
     const PgkmPcaModel *model = model_argument(fcinfo);
-    double *const scores = pgkm_read_row(&fcinfo->args[1], model->n_components, "score");
+    double *const scores = pgkm_read_row(fcinfo, 1, model->n_components, "score");
 
     if (scores == NULL)
         PG_RETURN_NULL();

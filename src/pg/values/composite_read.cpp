@@ -153,11 +153,12 @@ const double *pgkm_model_fills(const PgkmModelFields *fields, int32 d)
 
 /* What pgkm_cached_model_of keeps in fn_extra. */
 struct ModelCache {
+    PgkmCallCache call;
     MemoryContext context; /* of the model, its arrays and the key */
     char *key;             /* the datum's bytes; of an external value, its TOAST pointer */
     Size key_size;
     bool constant; /* the argument is the same in every call */
-    void *model;
+    void *model;   /* NULL: none, or only half of one after an error */
 };
 
 /* Only a constant: a parameter may change between calls, since PL/pgSQL keeps the state of
@@ -169,12 +170,14 @@ static bool is_constant_argument(FunctionCallInfo fcinfo, int number)
     return call != NULL && IsA(call, FuncExpr) && IsA(list_nth(((const FuncExpr *)call)->args, number), Const);
 }
 
-static ModelCache *new_cache(FunctionCallInfo fcinfo, int number)
+static ModelCache *cache_of(FunctionCallInfo fcinfo, int number)
 {
-    ModelCache *const cache = (ModelCache *)MemoryContextAllocZero(fcinfo->flinfo->fn_mcxt, sizeof(ModelCache));
+    ModelCache *const cache = (ModelCache *)pgkm_call_cache(fcinfo->flinfo, sizeof(ModelCache));
 
-    cache->context = AllocSetContextCreate(fcinfo->flinfo->fn_mcxt, "kmeans model", ALLOCSET_SMALL_SIZES);
-    cache->constant = is_constant_argument(fcinfo, number);
+    if (unlikely(cache->context == NULL)) {
+        cache->context = AllocSetContextCreate(fcinfo->flinfo->fn_mcxt, "kmeans model", ALLOCSET_SMALL_SIZES);
+        cache->constant = is_constant_argument(fcinfo, number);
+    }
     return cache;
 }
 
@@ -193,28 +196,27 @@ static const struct varlena *identity_of(Datum datum)
 const void *pgkm_cached_model_of(FunctionCallInfo fcinfo, int number, Size size,
                                  void (*read)(Datum composite, MemoryContext context, void *model))
 {
-    ModelCache *cache = (ModelCache *)fcinfo->flinfo->fn_extra;
+    ModelCache *const cache = cache_of(fcinfo, number);
 
-    if (cache != NULL && cache->constant)
+    if (cache->model != NULL && cache->constant)
         return cache->model;
 
     const struct varlena *const value = identity_of(PG_GETARG_DATUM(number));
     const Size key_size = VARSIZE_ANY(value);
 
-    if (likely(cache != NULL && key_size == cache->key_size && memcmp(cache->key, value, key_size) == 0))
+    if (likely(cache->model != NULL && key_size == cache->key_size && memcmp(cache->key, value, key_size) == 0))
         return cache->model;
-    if (cache == NULL)
-        cache = new_cache(fcinfo, number);
-    /* Nobody's cache until it is whole: an error below must not leave half a model. */
-    fcinfo->flinfo->fn_extra = NULL;
+    cache->model = NULL;
     MemoryContextReset(cache->context);
-    cache->model = MemoryContextAllocZero(cache->context, size);
-    read(PointerGetDatum(value), cache->context, cache->model);
+
+    void *const model = MemoryContextAllocZero(cache->context, size);
+
+    read(PointerGetDatum(value), cache->context, model);
     cache->key_size = key_size;
     if (!cache->constant) {
         cache->key = (char *)MemoryContextAlloc(cache->context, key_size);
         memcpy(cache->key, value, key_size);
     }
-    fcinfo->flinfo->fn_extra = cache;
-    return cache->model;
+    cache->model = model;
+    return model;
 }

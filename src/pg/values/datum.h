@@ -83,15 +83,30 @@ int pgkm_detail_of_row(const char *ctid);
 /* The same of one value, for which `what` stands: its text begins with it. */
 [[noreturn]] void pgkm_raise_value_fault(PgkmRowFaultKind kind, const char *what, const char *ctid);
 
+/* What a function with a vector as argument keeps in fn_extra, which begins so: the cast that makes an array of it. */
+struct PgkmCallCache {
+    struct PgkmCast *cast; /* NULL: none yet */
+};
+
+/* fn_extra as such a struct of `size` bytes, zero at first. */
+PgkmCallCache *pgkm_call_cache(FmgrInfo *flinfo, Size size = sizeof(PgkmCallCache));
+
+/*
+ * A value of argument `number`, which SQL declares as "any" or text, as an array of a feature type. Text is read as
+ * double precision[]. Another type needs an implicit or assignment cast to real[] or double precision[], as vector and
+ * halfvec of pgvector have. 42804 for one without. The function's fn_extra is a PgkmCallCache.
+ */
+NullableDatum pgkm_vector_value(FmgrInfo *flinfo, int number, const NullableDatum *value);
+
 /* Functions below raise the faults of a row, and return false or NULL for a row to skip. */
 
 /* Opens a row's features. */
 bool pgkm_open_row(const NullableDatum *features, PgkmVector *vector, const char *noun = "feature");
 
-/* The features as d float64 values, palloc'd; *element becomes the arithmetic of their type. `fills` are d values for
- * elements that are NULL, or NULL: then such an element is a fault. */
-double *pgkm_read_row(const NullableDatum *features, int32 d, const char *noun = "feature", PgkmElement *element = NULL,
-                      const double *fills = NULL);
+/* The features in argument `number` as d float64 values, palloc'd; *element becomes the arithmetic of their type.
+ * `fills` are d values for elements that are NULL, or NULL: then such an element is a fault. */
+double *pgkm_read_row(FunctionCallInfo fcinfo, int number, int32 d, const char *noun = "feature",
+                      PgkmElement *element = NULL, const double *fills = NULL);
 
 /* The elements of an array of this type with their NULLs, palloc'd; returns how many. */
 int32 pgkm_array_elements(Datum array, Oid element_type, Datum **values, bool **nulls);

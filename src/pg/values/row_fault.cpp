@@ -99,12 +99,13 @@ static bool read_incomplete(Datum array, Oid element_type, int32 d, const double
     return usable;
 }
 
-double *pgkm_read_row(const NullableDatum *features, int32 d, const char *noun, PgkmElement *element,
+double *pgkm_read_row(FunctionCallInfo fcinfo, int number, int32 d, const char *noun, PgkmElement *element,
                       const double *fills)
 {
+    const NullableDatum features = pgkm_vector_value(fcinfo->flinfo, number, &fcinfo->args[number]);
     PgkmVector vector;
     PgkmRowFault fault = {PGKM_ROW_NULL, 0, 0, 0};
-    const bool opened = !features->isnull && pgkm_open_vector(features->value, &vector, &fault);
+    const bool opened = !features.isnull && pgkm_open_vector(features.value, &vector, &fault);
 
     if (!opened && fault.kind == PGKM_ROW_NULL)
         return NULL;
@@ -114,7 +115,7 @@ double *pgkm_read_row(const NullableDatum *features, int32 d, const char *noun, 
     double *const row = (double *)palloc(d * sizeof(double));
 
     if (!(opened ? pgkm_copy_row(&vector, PGKM_FLOAT64, d, row, &fault)
-                 : read_incomplete(features->value, vector.element_type, d, fills, row, &fault)))
+                 : read_incomplete(features.value, vector.element_type, d, fills, row, &fault)))
         pgkm_raise_row_fault(&fault, NULL, noun);
     if (element != NULL)
         *element = pgkm_element_of(vector.element_type);
@@ -141,8 +142,9 @@ static double weight_argument(FunctionCallInfo fcinfo, int number)
 
 bool pgkm_row_arguments(FunctionCallInfo fcinfo, int features, int weight_number, PgkmVector *vector, double *weight)
 {
+    const NullableDatum array = pgkm_vector_value(fcinfo->flinfo, features, &fcinfo->args[features]);
     PgkmRowFault fault = {PGKM_ROW_NULL, 0, 0, 0};
-    const bool opened = !PG_ARGISNULL(features) && pgkm_open_vector(PG_GETARG_DATUM(features), vector, &fault);
+    const bool opened = !array.isnull && pgkm_open_vector(array.value, vector, &fault);
 
     if (!opened && fault.kind == PGKM_ROW_NULL)
         return false;
