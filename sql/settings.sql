@@ -63,8 +63,19 @@ SET pg_kmeans.memory_limit = '1MB';
 SET pg_kmeans.gpu_memory_limit = '1MB';
 SET pg_kmeans.max_threads = 64;
 SET pg_kmeans.cpu_threads = 1;
+SET pg_kmeans.backend = cpu;
 RESET ROLE;
 RESET pg_kmeans.cpu_threads;
+RESET pg_kmeans.backend;
+-- and so is what forces a strategy; who may have it can be granted
+SELECT name, context FROM pg_settings WHERE name LIKE 'pg_kmeans.%' AND short_desc LIKE 'Forces%' ORDER BY name COLLATE "C";
+GRANT SET ON PARAMETER pg_kmeans.assignment TO regress_kmeans_user;
+SET ROLE regress_kmeans_user;
+SET pg_kmeans.scan = executor;
+SET pg_kmeans.execution = auto;
+SET pg_kmeans.assignment = auto;
+RESET ROLE;
+REVOKE SET ON PARAMETER pg_kmeans.assignment FROM regress_kmeans_user;
 DROP ROLE regress_kmeans_user;
 -- a list of devices
 SET pg_kmeans.devices = ' 0, 1 ,0';

@@ -68,9 +68,9 @@ int pgkm_gpu_idle_timeout = 300;
 bool pgkm_distributed = true;
 
 static void define_enum(const char *name, const char *text, const char *more, int *value,
-                        const config_enum_entry *entries)
+                        const config_enum_entry *entries, GucContext context)
 {
-    DefineCustomEnumVariable(name, text, more, value, *value, entries, PGC_USERSET, 0, NULL, NULL, NULL);
+    DefineCustomEnumVariable(name, text, more, value, *value, entries, context, 0, NULL, NULL, NULL);
 }
 
 /* Its long description has a line for each strategy: NAME (BACKENDS; needs ...): what it does. */
@@ -91,7 +91,7 @@ static void define_strategy(int kind)
         appendStringInfo(&more, "): %s.", strategy.description);
     }
     define_enum(forced[kind].name, forced[kind].text, MemoryContextStrdup(TopMemoryContext, more.data),
-                &forced[kind].value, strategy_entries[kind].data());
+                &forced[kind].value, strategy_entries[kind].data(), PGC_SUSET);
     pfree(more.data);
 }
 
@@ -182,7 +182,7 @@ static void define_service(void)
 void pgkm_settings_define(void)
 {
     define_enum("pg_kmeans.backend", "Chooses what computes: the CPU, a CUDA device, or the faster one that is there.",
-                NULL, &backend, backends);
+                NULL, &backend, backends, PGC_USERSET);
     define_int("pg_kmeans.device", "Ordinal of the device to use.", "-1: what pg_kmeans.devices says.", &device, -1,
                MAX_DEVICE, PGC_USERSET, 0);
     DefineCustomStringVariable("pg_kmeans.devices", "Ordinals of the devices over which a fit is spread.",
@@ -196,7 +196,7 @@ void pgkm_settings_define(void)
     for (int kind = 0; kind < pgkm::strategy_kinds; ++kind)
         define_strategy(kind);
     define_enum("pg_kmeans.scan", "Forces how table functions read rows: from the pages themselves, or by a query.",
-                NULL, &pgkm_scan_choice, scans);
+                NULL, &pgkm_scan_choice, scans, PGC_SUSET);
     define_nodes();
     define_service();
     MarkGUCPrefixReserved("pg_kmeans");
