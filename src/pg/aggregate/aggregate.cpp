@@ -2,7 +2,7 @@
  * aggregate.cpp - kmeans(features, k [, options [, weight]]) and gmm(features, k [, options [, weight]]):
  * collecting rows.
  *
- * One C function serves all overloads: what kind of array it reads stands in the array.
+ * One C function serves all overloads: pgkm_vector_value makes an array of any argument, and its kind stands in it.
  */
 #include "pg/aggregate/aggregate.h"
 
