@@ -93,10 +93,10 @@ typedef struct PgkmHost {
     void *arg;
 } PgkmHost;
 
-/* Shared memory of the server that another process can map by its handle. */
+/* Anonymous shared memory, which another process can map when it is handed the file. It never shrinks. */
 typedef struct PgkmSegment {
-    uint32_t handle;  /* 0: none */
-    const void *base; /* where this process has mapped it */
+    int32_t file; /* descriptor; 0: none */
+    void *base;   /* where this process has mapped all of it */
     uint64_t bytes;
 } PgkmSegment;
 

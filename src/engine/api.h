@@ -166,7 +166,7 @@ typedef struct PgkmRequest {
      * distances. Not PCA. */
     const PgkmGroup *groups;
     int64_t n_groups;       /* 0: points and k are the one fit */
-    PgkmSegment segment;    /* of the server, when the points lie in one */
+    PgkmSegment segment;    /* when the points lie in one */
     PgkmResident *resident; /* used by one job at a time; or NULL. Not with groups */
     PgkmSettings settings;
     int32_t want_labels;    /* fill PgkmResult.labels. Not PCA */

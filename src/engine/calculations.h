@@ -37,6 +37,19 @@ void pgkm_weighted_sum(const double *matrix, int32_t rows, int32_t columns, cons
  * than 0 they end with PGKM_CANCELLED, and what they write means nothing. May be NULL. */
 typedef int (*PgkmInterrupted)(void);
 
+/* Runs task(arg, i) for each i from 0 to tasks - 1 in any order, by several threads, this one among them. A task calls
+ * nothing of the caller's that is for one thread alone. */
+PgkmStatus pgkm_run_tasks(int64_t tasks, int32_t threads, void (*task)(void *arg, int64_t i), void *arg,
+                          PgkmInterrupted interrupted, PgkmError *error);
+
+/* A segment of so many bytes, with room for them by pgkm_segment_fill alone. */
+PgkmStatus pgkm_segment_create(uint64_t bytes, PgkmSegment *segment, PgkmError *error);
+void pgkm_segment_free(PgkmSegment *segment); /* one of file 0 is allowed */
+
+/* Before bytes from an offset on are written: gives the segment memory for them. 0 when there is none. From any thread.
+ */
+int pgkm_segment_fill(const PgkmSegment *segment, uint64_t offset, uint64_t bytes);
+
 /* Of n rows of d values: puts the mean of a feature's other values in the place of each NaN. A row of weight w counts
  * like w rows (weights: n values, or NULL). means: d values, what stands in the place of a NaN, also of a feature that
  * has none. *feature is 0, or the number (from 1) of a feature that has no value. */

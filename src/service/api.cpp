@@ -17,8 +17,8 @@ struct PgkmService : pgkm::service::Server {
     using Server::Server;
 };
 
-PgkmStatus pgkm_service_start(const char *plugin, const char *path, const PgkmServiceHost *host,
-                              const PgkmServiceLimits *limits, PgkmService **service, PgkmError *error)
+PgkmStatus pgkm_service_start(const char *plugin, const char *path, const PgkmServiceLimits *limits,
+                              PgkmService **service, PgkmError *error)
 {
     *service = nullptr;
     return pgkm::guarded(error, [&] {
@@ -27,7 +27,7 @@ PgkmStatus pgkm_service_start(const char *plugin, const char *path, const PgkmSe
         const PgkmBackend *table = pgkm::cuda_backend(plugin, &why);
         if (table == nullptr)
             throw Error(PGKM_UNAVAILABLE, why);
-        *service = std::make_unique<PgkmService>(*table, path, *host, *limits).release();
+        *service = std::make_unique<PgkmService>(*table, path, *limits).release();
     });
 }
 
@@ -38,12 +38,12 @@ void pgkm_service_stop(PgkmService *service)
 
 int pgkm_service_wakeup(const PgkmService *service)
 {
-    return const_cast<PgkmService *>(service)->state().host.wakeup();
+    return const_cast<PgkmService *>(service)->state().wakeup.get();
 }
 
 void pgkm_service_serve(PgkmService *service)
 {
-    service->state().host.serve();
+    service->state().wakeup.heed();
 }
 
 void pgkm_service_set_limits(PgkmService *service, const PgkmServiceLimits *limits)

@@ -14,15 +14,6 @@
 extern "C" {
 #endif
 
-/* What the server alone can do, in its own thread: called by pgkm_service_serve and
- * pgkm_service_stop. */
-typedef struct PgkmServiceHost {
-    /* Maps the segment with this handle: its address and length, or 0 and a text. */
-    int (*attach)(void *arg, uint32_t handle, PgkmSegment *segment, char *why, size_t why_bytes);
-    void (*detach)(void *arg, const PgkmSegment *segment);
-    void *arg;
-} PgkmServiceHost;
-
 /* Of each device. */
 typedef struct PgkmServiceLimits {
     int32_t jobs;           /* calls at work at once, >= 1 */
@@ -53,8 +44,8 @@ typedef struct PgkmService PgkmService;
 
 /* Loads the plugin at `plugin`, looks for a usable device, and listens at `path`. Takes as long
  * as the driver does to start. PGKM_UNAVAILABLE with the reason when there is no device. */
-PgkmStatus pgkm_service_start(const char *plugin, const char *path, const PgkmServiceHost *host,
-                              const PgkmServiceLimits *limits, PgkmService **service, PgkmError *error);
+PgkmStatus pgkm_service_start(const char *plugin, const char *path, const PgkmServiceLimits *limits,
+                              PgkmService **service, PgkmError *error);
 /* Cancels and ends everything, removes the path. NULL is allowed. */
 void pgkm_service_stop(PgkmService *service);
 

@@ -28,11 +28,9 @@ void end_service();
 pgkm::service::Server *server()
 {
     static pgkm::service::Server *const running = [] {
-        const PgkmServiceHost host = {[](void *, std::uint32_t, PgkmSegment *, char *, std::size_t) { return 0; },
-                                      [](void *, const PgkmSegment *) {}, nullptr};
         const PgkmServiceLimits limits = {4, 0};
         std::atexit(end_service);
-        return new pgkm::service::Server(*pgkm::cpu_backend(), socket_path().c_str(), host, limits);
+        return new pgkm::service::Server(*pgkm::cpu_backend(), socket_path().c_str(), limits);
     }();
     return running;
 }

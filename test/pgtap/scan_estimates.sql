@@ -1,7 +1,7 @@
--- A parallel scan makes memory for as many rows as statistics promise, in slices. Whatever they
+-- How many workers a scan gets and where its rows go depends on what statistics promise. Whatever they
 -- promise, the rows are the same, in the same order, and so is the result.
 BEGIN;
-SELECT plan(9);
+SELECT plan(10);
 SET LOCAL min_parallel_table_scan_size = 0;
 SET LOCAL max_parallel_workers_per_gather = 3;
 CREATE TABLE estimate_rows WITH (parallel_workers = 3, autovacuum_enabled = false) AS
@@ -37,6 +37,17 @@ SELECT is(body, (SELECT body FROM estimate_fits WHERE name = 'alone'), name) FRO
 SELECT is(body, (SELECT body FROM estimate_fits WHERE name = 'weighted, alone'), name) FROM estimate_fits WHERE weight IS NOT NULL AND name <> 'weighted, alone';
 SELECT ok(min(workers) > 0, 'by several processes') FROM estimate_fits WHERE name NOT LIKE '%alone';
 SELECT isnt((SELECT body FROM estimate_fits WHERE name = 'alone'), (SELECT body FROM estimate_fits WHERE name = 'weighted, alone'), 'weights count');
+
+-- What workers read is the statement's.
+CREATE FUNCTION pg_temp.blocks() RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+    explained json;
+BEGIN
+    EXECUTE $q$EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) SELECT kmeans_fit('estimate_rows', '{a,b,c}', 1, options => kmeans_options(init => 'first', max_iter => 1))$q$ INTO explained;
+    RETURN (explained -> 0 -> 'Plan' ->> 'Shared Hit Blocks')::bigint + (explained -> 0 -> 'Plan' ->> 'Shared Read Blocks')::bigint;
+END $$;
+SET LOCAL max_parallel_workers_per_gather = 3;
+SELECT cmp_ok(pg_temp.blocks(), '>=', pg_relation_size('estimate_rows') / current_setting('block_size')::bigint, 'EXPLAIN counts the blocks that workers read');
 
 SELECT * FROM finish();
 ROLLBACK;

@@ -21,7 +21,7 @@ small="SELECT md5((to_jsonb(kmeans_fit('service_few', '{x,y}', 3)) - 'origin')::
 right=$(query -c "SET pg_kmeans.backend = cpu" -c "$fit")
 right_small=$(query -c "SET pg_kmeans.backend = cpu" -c "$small")
 
-is "$(say cuda "$fit")" "$right" "rows handed over in the scan's segment"
+is "$(say cuda "$fit")" "$right" "rows handed over where the scan has put them"
 is "$(say cuda "$fit" "SET pg_kmeans.scan = executor")" "$right" "rows copied"
 is "$(query -c "SET pg_kmeans.backend = cuda" -c "$fit" -c "SELECT service_pid FROM kmeans_status() WHERE backend = 'cuda'")" \
     "$right"$'\n'"$(service_pid)" "by the service"
@@ -118,7 +118,7 @@ is "$(query -c "SET pg_kmeans.backend = cuda" -c "SELECT kmeans_load('service_ro
     "100000 $right $right_small $right 1 $right t  $right $right_small $right 1" "loaded rows"
 is "$(at_rest)" "0|0|0" "nothing is held"
 
-# What the service has mapped when all is over is what it had before: copies of rows, and segments.
+# What the service has mapped when all is over is what it had before.
 mapped() {
     query -c "SELECT count(*) FILTER (WHERE line ~ 'memfd:pg_kmeans'), count(*) FILTER (WHERE line ~ '/dev/shm/')
         FROM regexp_split_to_table(pg_read_file('/proc/$(service_pid)/maps'), '\n') AS line"
@@ -130,28 +130,6 @@ at_rest >/dev/null
 sleep 0.1
 is "$(mapped)" "$before" "no segment stays mapped"
 is "${before%%|*}" 0 "and no anonymous memory"
-
-# While the service starts, the second of the segments that hold a session's rows goes. The service, which
-# maps them in their order, has some by then.
-query -c "CREATE TABLE service_many WITH (parallel_workers = 2) AS SELECT a.x, b.y, a.y AS z, b.x AS u FROM service_rows AS a, (SELECT x, y FROM service_rows LIMIT 20) AS b" -c "ANALYZE service_many"
-many="SELECT md5((to_jsonb(kmeans_fit('service_many', '{x,y,z,u}', 3, options => kmeans_options(max_iter => 2))) - 'origin')::text)"
-right_many=$(say cpu "$many")
-stop_service
-fault "probe slow 1000 once"
-say cuda "$many" "SET application_name = 'deprived'" >"$folder/deprived" &
-job=$!
-await_pause
-rm "$(query -c "SELECT substring(line FROM '/dev/shm/.*') FROM pg_stat_activity AS a, regexp_split_to_table(pg_read_file('/proc/' || a.pid || '/maps'), '\n')
-    WITH ORDINALITY AS parts (line, place) WHERE application_name = 'deprived' AND line ~ '/dev/shm/PostgreSQL' ORDER BY place OFFSET 1 LIMIT 1")"
-wait $job
-# The server warns of a segment that it cannot remove: before the error or after it, by who had it last.
-grep -qxE '(WARNING )?0A000|0A000 WARNING' "$folder/deprived"
-result $? "a segment that is gone: an error ($(cat "$folder/deprived"))"
-at_rest >/dev/null
-is "$(mapped)" "$before" "the others do not stay mapped"
-is "$(say cuda "$many")" "$right_many" "the next job is right"
-is "$(at_rest)" "0|0|0" "nothing is held"
-pid=$(service_pid)
 
 # The extension goes and comes while the service runs.
 is "$(query -c "DROP EXTENSION pg_kmeans" -c "CREATE EXTENSION pg_kmeans" -c "SET pg_kmeans.backend = cuda" -c "$fit")" "$right" "DROP EXTENSION beside it"

@@ -99,14 +99,14 @@ of_shared() { # LOADED
     fit 20 "$1" | sed s/kept_rows/kept_shared/
 }
 mapped() {
-    query -c "SELECT count(*) FROM regexp_split_to_table(pg_read_file('/proc/$(service_pid)/maps'), '\n') AS line WHERE line ~ '/dev/shm/'"
+    query -c "SELECT count(*) FROM regexp_split_to_table(pg_read_file('/proc/$(service_pid)/maps'), '\n') AS line WHERE line ~ 'memfd:pg_kmeans'"
 }
 before=$(mapped)
 shared=$({
     echo "SET pg_kmeans.backend = cuda; SET client_min_messages = error; SELECT kmeans_load('kept_shared', '{x,y}');"
     of_shared ", memory => 'loaded'"
     of_shared ", memory => 'loaded'"
-    echo "SELECT count(*) > $before FROM regexp_split_to_table(pg_read_file('/proc/$(service_pid)/maps'), '\n') AS line WHERE line ~ '/dev/shm/';
+    echo "SELECT count(*) > $before FROM regexp_split_to_table(pg_read_file('/proc/$(service_pid)/maps'), '\n') AS line WHERE line ~ 'memfd:pg_kmeans';
         SELECT kmeans_unload();"
 } | psql -XqAt 2>&1)
 wanted=$(of_shared '' | query)

@@ -50,7 +50,7 @@ class Waiter {
 // A service over the CPU backend, and a connection to it.
 class Service : public testing::Test {
   protected:
-    Service() : server_(*cpu_backend(), path().c_str(), host(), {4, std::uint64_t{1} << 30}) {}
+    Service() : server_(*cpu_backend(), path().c_str(), {4, std::uint64_t{1} << 30}) {}
     ~Service() override
     {
         for (const int channel : channels_)
@@ -58,14 +58,6 @@ class Service : public testing::Test {
     }
 
     static std::string path() { return "/tmp/pg_kmeans_service_test." + std::to_string(getpid()); }
-    static PgkmServiceHost host()
-    {
-        return {[](void *, std::uint32_t, PgkmSegment *, char *why, std::size_t bytes) {
-                    std::snprintf(why, bytes, "there are no segments here");
-                    return 0;
-                },
-                [](void *, const PgkmSegment *) {}, nullptr};
-    }
     int connect()
     {
         const int channel = pgkm_service_connect(path().c_str());
@@ -98,7 +90,7 @@ class Service : public testing::Test {
     {
         const Waiter waiter(std::move(body));
         while (!waiter.done_within(milliseconds(1)))
-            server_.state().host.serve();
+            server_.state().wakeup.heed();
     }
 
     Server server_;

@@ -163,7 +163,7 @@ TEST_F(ServiceSums, WhatTheBackendLacksIsKnownFromTheAnswer)
     EXPECT_EQ(has_reduce(), PGKM_OK);
     {
         const std::string path = this->path() + ".without";
-        Server other(without, path.c_str(), host(), {4, std::uint64_t{1} << 30});
+        Server other(without, path.c_str(), {4, std::uint64_t{1} << 30});
         const int channel = pgkm_service_connect(path.c_str());
         PgkmError error;
         ASSERT_EQ(pgkm_service_ready(channel, 5000, &error), 1);

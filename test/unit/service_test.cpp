@@ -12,7 +12,6 @@
 
 #include <gtest/gtest.h>
 
-#include "service/server/host_calls.hpp"
 #include "service_fixture.hpp"
 
 namespace pgkm::service {
@@ -171,40 +170,6 @@ TEST_F(Service, AnAnswerThatNobodyAwaitedIsSkipped)
     Link link(channel, {}, {}, 0);
     EXPECT_EQ(answer(link, request_of(Op::fit)), PGKM_INVALID) << "no open";
     EXPECT_EQ(answer(link, request_of(Op::open), link.arena().fd()), PGKM_OK);
-}
-
-TEST_F(Service, ASegmentThatCannotBeMappedIsAnError)
-{
-    Link link(connect(), {}, {}, 0);
-    ASSERT_EQ(answer(link, request_of(Op::open), link.arena().fd()), PGKM_OK);
-    Request load = request_of(Op::load);
-    load.load.segment = 42;
-    load.load.n = 100;
-    load.load.d = 2;
-    load.load.bytes = 4096;
-    serve([&] { EXPECT_EQ(answer(link, load), PGKM_UNAVAILABLE); });
-    EXPECT_EQ(server_.state().counts().all.memory_held, 0u);
-}
-
-// As every other call at a service that ends: the client is told that it has ended, not that it lacks something.
-TEST(HostCalls, WhatIsAskedOfAServiceThatEndsIsCancelled)
-{
-    HostCalls calls({});
-    const auto status_of_attach = [&] {
-        try {
-            calls.attach(1);
-        } catch (const Error &error) {
-            return error.status();
-        }
-        return PGKM_OK;
-    };
-    PgkmStatus waiting = PGKM_OK;
-    std::thread asks([&] { waiting = status_of_attach(); });
-    std::this_thread::sleep_for(milliseconds(30));
-    calls.stop();
-    asks.join();
-    EXPECT_EQ(waiting, PGKM_CANCELLED);
-    EXPECT_EQ(status_of_attach(), PGKM_CANCELLED);
 }
 
 TEST_F(Service, AClientThatLeavesLeavesNothing)

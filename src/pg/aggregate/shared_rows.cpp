@@ -3,10 +3,9 @@
  */
 #include "pg/aggregate/shared_rows.h"
 
-#include <sys/mman.h>
-
 #include "pg/aggregate/aggregate.h"
 #include "pg/run/memory_account.h"
+#include "pg/shared/pages.h"
 
 extern "C" {
 #include "access/htup_details.h"
@@ -192,18 +191,10 @@ int shared_rows_find(FunctionCallInfo fcinfo, const SharedRows *shared, dsa_area
     return found.processes;
 }
 
-/* Gives the pages of a block back to the system, for an area keeps what is freed. It writes to the first page itself.
- */
+/* An area keeps what is freed. */
 static void release_block(dsa_area *area, dsa_pointer place, Size bytes)
 {
-#ifdef MADV_REMOVE
-    char *const begin = (char *)dsa_get_address(area, place);
-    char *const first = (char *)TYPEALIGN(shared_page_bytes(), begin);
-    char *const end = (char *)TYPEALIGN_DOWN(shared_page_bytes(), begin + bytes);
-
-    if (first < end)
-        (void)madvise(first, end - first, MADV_REMOVE);
-#endif
+    shared_discard(dsa_get_address(area, place), bytes, true);
     dsa_free(area, place);
 }
 

@@ -29,7 +29,7 @@ static const PgkmResult *fit_rows(TableCall *call, TableRows *rows)
         return NULL;
     table_call_request(call, rows);
     pgkm_mixture_check_size(&call->request);
-    return table_call_fit(call, rows);
+    return table_call_fit(call);
 }
 
 /* Returns the model; NULL where there are no rows. */

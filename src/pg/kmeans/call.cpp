@@ -40,12 +40,6 @@ TableCall *kmeans_call_of_arguments(FunctionCallInfo fcinfo)
     const int64 k = pgkm_k_argument(fcinfo, TABLE_K);
     TableCall *const call = kmeans_call_create(table_arguments(fcinfo, TABLE_OPTIONS));
 
-    const PgkmGiven *const model = &call->request.kmeans.init_model.centroids;
-
-    if (model->dimensions > 0 && model->extent[0] != k)
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("k must be that of init_model, which is %d, not %lld", model->extent[0], (long long)k),
-                        errhint("A fit goes on with the clusters of the model.")));
     call->request.k = k;
     return call;
 }
@@ -93,15 +87,13 @@ bool kmeans_call_is_spreadable(const TableCall *call)
 
 const PgkmResult *kmeans_call_fit(TableCall *call, TableRows *rows, bool want_labels, bool want_distances)
 {
-    if (table_call_used(call, rows) == 0) {
-        scan_dismiss(rows);
+    if (table_call_used(call, rows) == 0)
         return NULL;
-    }
     pgkm_model_check_size(call->request.k, table_call_used(call, rows), table_call_features(call, rows));
     table_call_request(call, rows);
     call->request.want_labels = want_labels;
     call->request.want_distances = want_distances;
-    return table_call_fit(call, rows);
+    return table_call_fit(call);
 }
 
 Datum kmeans_call_return(TableCall *call, FunctionCallInfo fcinfo, const PgkmResult *result, TupleDesc tupdesc)

@@ -22,7 +22,7 @@ TableCall *kmeans_call_of_arguments(FunctionCallInfo fcinfo);
  * once. */
 bool kmeans_call_is_spreadable(const TableCall *call);
 
-/* Clusters the rows and ends their reading (scan_dismiss); NULL when there are none. The result lives as
+/* Clusters the rows; NULL when there are none. The result lives as
  * long as the call. 54000 when the model would be larger than a value can be; else WARNING and errors as of
  * table_call_fit. */
 const PgkmResult *kmeans_call_fit(TableCall *call, TableRows *rows, bool want_labels, bool want_distances);

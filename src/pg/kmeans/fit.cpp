@@ -22,7 +22,6 @@ Datum pgkm_kmeans_fit(PG_FUNCTION_ARGS)
     TableQuery query = {};
 
     table_call_find(call, TABLE_READ);
-    query.keep_crew = true;
     query.on_nodes = query.may_stream = kmeans_call_is_spreadable(call); /* the first rows are those of the executor */
 
     TableRows *const rows = table_call_read(call, "kmeans_fit", &query);

@@ -23,7 +23,6 @@ void table_labels_fit(TableLabels *labels, FunctionCallInfo fcinfo)
 
     table_call_find(call, TABLE_LOCATE);
     query.need_ctid = true;
-    query.keep_crew = true;
 
     TableRows *const rows = table_call_read(call, "kmeans_labels", &query);
 

@@ -133,7 +133,7 @@ TableCall *kmeans_sweep_fit(FunctionCallInfo fcinfo, const char *function, int64
     table_call_request(call, rows);
     request->k_last = kmeans_sweep_last(request->k, request->k_last, n);
     pgkm_model_check_size(request->k_last, n, table_call_features(call, rows));
-    table_call_fit(call, rows);
+    table_call_fit(call);
     *count = request->k_last - request->k + 1;
     return call;
 }

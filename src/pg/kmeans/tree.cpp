@@ -93,11 +93,10 @@ static TableCall *read_arguments(FunctionCallInfo fcinfo)
 static void warn_fewer_leaves(const TableCall *call, const PgkmResult *tree)
 {
     PgkmResult leaves = *tree;
-    PgkmFitCount count = {};
 
     leaves.k = (tree->k + 1) / 2;
-    if (call->request.n_branches == 0 && pgkm_count_fewer(&count, PGKM_KMEANS, &leaves, call->request.k))
-        pgkm_warn_counted(&count);
+    if (call->request.n_branches == 0)
+        pgkm_warn_fewer(PGKM_KMEANS, &leaves, call->request.k);
 }
 
 static void put_nodes(const PgkmResult *tree, ReturnSetInfo *target)
@@ -144,7 +143,7 @@ Datum pgkm_kmeans_tree(PG_FUNCTION_ARGS)
     if (table_call_used(call, rows) > 0) {
         table_call_request(call, rows);
 
-        const PgkmResult *const tree = table_call_fit(call, rows);
+        const PgkmResult *const tree = table_call_fit(call);
 
         warn_fewer_leaves(call, tree);
         put_nodes(tree, target);

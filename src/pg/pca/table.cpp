@@ -31,7 +31,7 @@ Datum pgkm_pca_table_fit(PG_FUNCTION_ARGS)
 
     if (table_call_used(call, rows) > 0) {
         table_call_request(call, rows);
-        model = pgkm_pca_model_build(table_call_fit(call, rows), &call->request.pca, call->fills, tupdesc);
+        model = pgkm_pca_model_build(table_call_fit(call), &call->request.pca, call->fills, tupdesc);
     }
     return table_call_return(call, fcinfo, model);
 }

@@ -15,17 +15,6 @@ enum TableNulls {
     TABLE_NULLS_MEAN  /* they are NaN, until pgkm_fill_missing has seen all rows */
 };
 
-/* A reduction. Where the order of the rows does not count, parallel workers may reduce them where they read them. */
-struct TableReduction {
-    /* Makes the program, once, when the first row is read. It stays as long as the call. */
-    const PgkmReduction *(*make)(void *arg, const TableRows *first);
-    void *arg;
-    const PgkmReduction *program; /* NULL: not made */
-    int64 n_copies;               /* that the processes want */
-    PgkmCopies copies;            /* with memory: they have come in place of the rows, whose numbers alone are known */
-    bool failed;                  /* a row has; all rows have been read after that */
-};
-
 /*
  * The rows are those that a SELECT by the current user would see, in the order of pg/query/order.h. A row
  * takes no part in the fit if its filter is NULL or false, if its features are NULL (its array; all of its
@@ -39,16 +28,16 @@ struct TableQuery {
     const char *label;         /* an integer column to read along, or NULL */
     const TableColumn *filter; /* a boolean, or NULL */
     TableNulls nulls;
-    bool need_ctid;            /* else it is read only where the caller may */
-    bool need_direction;       /* a row of zeros, which has none, is an error */
-    bool takes_nulls;          /* the caller may say what becomes of a NULL */
-    bool new_snapshot;         /* see what was committed until now, not what the query sees */
-    bool on_nodes;             /* other servers may work on the rows that they hold */
-    bool unchanged;            /* the caller knows that the transaction has changed none of these rows there */
-    bool may_stream;           /* the caller's fit takes rows chunk by chunk */
-    bool streamed;             /* it has to: memory => 'stream' */
-    bool keep_crew;            /* the caller will call scan_dismiss (pg/scan/scan.h) */
-    TableReduction *reduction; /* or NULL */
+    bool need_ctid;      /* else it is read only where the caller may */
+    bool need_direction; /* a row of zeros, which has none, is an error */
+    bool takes_nulls;    /* the caller may say what becomes of a NULL */
+    bool new_snapshot;   /* see what was committed until now, not what the query sees */
+    bool on_nodes;       /* other servers may work on the rows that they hold */
+    bool unchanged;      /* the caller knows that the transaction has changed none of these rows there */
+    bool may_stream;     /* the caller's fit takes rows chunk by chunk */
+    bool streamed;       /* it has to: memory => 'stream' */
+    void (*on_first)(void *arg, const TableRows *first); /* called, maybe, before most rows are read; or NULL */
+    void *on_first_arg;
 };
 
 /* Column number i of those that are read, from 0: features, weight, filter and label; NULL behind the last. */

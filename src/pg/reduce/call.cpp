@@ -111,8 +111,9 @@ static void place_columns(ReduceCall *call, const TableRows *rows)
     }
 }
 
-/* TableReduction.make. The program lives as long as the call. */
-static const PgkmReduction *make_program(void *arg, const TableRows *first)
+/* TableQuery.on_first. The program, with the errors that it may have, is made before most rows are read. It lives as
+ * long as the call. */
+static void make_program(void *arg, const TableRows *first)
 {
     ReduceCall *const call = (ReduceCall *)arg;
     MemoryContext caller = MemoryContextSwitchTo(call->call->context);
@@ -124,7 +125,6 @@ static const PgkmReduction *make_program(void *arg, const TableRows *first)
     request.points.d = first->used->d;
     reduce_request(&request, &call->program);
     MemoryContextSwitchTo(caller);
-    return &call->program;
 }
 
 bool reduce_call_read(ReduceCall *call, FunctionCallInfo fcinfo)
@@ -135,14 +135,13 @@ bool reduce_call_read(ReduceCall *call, FunctionCallInfo fcinfo)
     table_relation_find(&call->call->relation, table_call_relation(fcinfo), TABLE_READ, true);
     find_columns(call);
     memset(&query, 0, sizeof query);
-    call->reduction.make = make_program;
-    call->reduction.arg = call;
-    query.reduction = call->once ? &call->reduction : NULL;
+    query.on_first = call->once ? make_program : NULL;
+    query.on_first_arg = call;
     call->rows = table_call_read(call->call, call->function, &query);
     if (table_rows_used(call->rows) == 0)
         return false;
-    if (call->once && call->reduction.program == NULL)
-        (void)make_program(call, call->rows);
+    if (call->once && call->program.n_objects == 0)
+        make_program(call, call->rows);
     else if (!call->once)
         place_columns(call, call->rows);
     return true;
@@ -244,7 +243,6 @@ const PgkmReduced *reduce_call_run(ReduceCall *call, const PgkmReduction *progra
     PgkmRequest *const request = &call->call->request;
 
     table_call_request(call->call, call->rows);
-    request->copies = call->reduction.copies;
     reduce_request(request, program);
 
     const PgkmReduced *const reduced = pgkm_run_job(request, context, holder, NULL)->reduced;

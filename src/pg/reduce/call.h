@@ -16,9 +16,8 @@ struct ReduceCall {
     const List *parameters;
     PgkmNamed *columns; /* call->n_features of them */
     TableRows *rows;
-    bool once;                /* there is one job over the rows, of `program` */
-    TableReduction reduction; /* then */
-    PgkmReduction program;
+    bool once;             /* there is one job over the rows, of `program` */
+    PgkmReduction program; /* then; no objects: it is not made yet */
 };
 
 /* Begins the call, finds its columns in the relation and reads its rows. False when there are none. Errors as of

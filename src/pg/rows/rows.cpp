@@ -4,6 +4,7 @@
 #include "pg/rows/rows.h"
 
 #include "pg/run/memory_account.h"
+#include "pg/shared/pages.h"
 
 extern "C" {
 #include "utils/memutils.h"
@@ -18,13 +19,10 @@ extern "C" {
 static void release(void *rows)
 {
     PgkmRows *const buffer = (PgkmRows *)rows;
-    SharedView *const view = buffer->view;
 
     pgkm_memory_release(buffer->reserved);
     buffer->reserved = 0;
-    buffer->view = NULL;
-    if (view != NULL)
-        shared_view_detach(view);
+    pgkm_segment_free(&buffer->segment);
 }
 
 PgkmRows *pgkm_rows_create(MemoryContext context, PgkmElement element, int32 d, bool weighted)
@@ -111,8 +109,23 @@ void pgkm_rows_expect(PgkmRows *rows, int64 more)
     const uint64 affordable = Min(pgkm_memory_available(), (uint64)MaxAllocHugeSize) / 2 / bytes_per_row(rows);
     const int64 needed = rows->n + more;
 
-    if (needed > rows->allocated && (uint64)needed <= affordable && rows->view == NULL)
+    if (needed > rows->allocated && (uint64)needed <= affordable)
         allocate(rows, needed);
+}
+
+/* Rows that grow leave their segment. */
+static void leave_segment(PgkmRows *rows)
+{
+    PgkmRows left = *rows;
+
+    rows->values = NULL;
+    rows->weights = NULL;
+    rows->n = rows->capacity = rows->allocated = 0;
+    rows->reserved = 0;
+    rows->segment = {};
+    pgkm_rows_append(rows, left.values, (const char *)left.weights, left.n);
+    pgkm_segment_free(&left.segment);
+    pgkm_memory_release(left.reserved);
 }
 
 void pgkm_rows_grow(PgkmRows *rows, int64 more)
@@ -121,16 +134,45 @@ void pgkm_rows_grow(PgkmRows *rows, int64 more)
 
     if (needed <= rows->capacity)
         return;
+    if (rows->segment.file != 0)
+        leave_segment(rows);
     if (needed > rows->allocated)
         allocate(rows, needed);
     populate(rows, needed);
+}
+
+/* False where there is no segment to be had. */
+static bool allocate_segment(PgkmRows *rows, int64 n)
+{
+    const Size values = MAXALIGN((Size)n * rows->row_bytes);
+    const Size bytes = values + (rows->weighted ? (Size)n * sizeof(double) : 0);
+
+    pgkm_memory_reserve_part(bytes, rows->estimate);
+    rows->reserved += bytes;
+    if (pgkm_segment_create(bytes, &rows->segment, NULL) != PGKM_OK) {
+        rows->reserved -= bytes;
+        pgkm_memory_release(bytes);
+        return false;
+    }
+    rows->values = (char *)rows->segment.base;
+    rows->weights = rows->weighted ? (double *)(rows->values + values) : NULL;
+    rows->allocated = n;
+    return true;
+}
+
+void pgkm_rows_make(PgkmRows *rows, int64 n, bool shared)
+{
+    if (n > 0 && !(shared && allocate_segment(rows, n)))
+        allocate(rows, n);
+    rows->capacity = rows->allocated;
+    rows->n = n;
 }
 
 void pgkm_rows_shrink(PgkmRows *rows)
 {
     const int64 capacity = Max(rows->n, (int64)1);
 
-    if (rows->view != NULL || rows->allocated <= capacity)
+    if (rows->segment.file != 0 || rows->allocated <= capacity)
         return;
 
     const uint64 unused = (uint64)(rows->allocated - capacity) * bytes_per_row(rows);
@@ -184,24 +226,6 @@ void pgkm_rows_append(PgkmRows *rows, const char *values, const char *weights, i
     rows->n += n;
 }
 
-void pgkm_rows_adopt(PgkmRows *rows, SharedView *view, int64 capacity, Size weights)
-{
-    Assert(rows->values == NULL);
-    rows->view = view;
-    rows->values = view->base;
-    rows->weights = rows->weighted ? (double *)(view->base + weights) : NULL;
-    rows->capacity = capacity;
-}
-
-void pgkm_rows_count(PgkmRows *rows, Size bytes)
-{
-    if (bytes > rows->reserved)
-        pgkm_memory_reserve(bytes - rows->reserved);
-    else
-        pgkm_memory_release(rows->reserved - bytes);
-    rows->reserved = bytes;
-}
-
 PgkmPoints pgkm_rows_points(const PgkmRows *rows)
 {
     PgkmPoints points;
@@ -214,23 +238,11 @@ PgkmPoints pgkm_rows_points(const PgkmRows *rows)
     return points;
 }
 
-PgkmSegment pgkm_rows_segment(const PgkmRows *rows)
-{
-    PgkmSegment segment = {0, NULL, 0};
-
-    if (rows->view != NULL) {
-        segment.handle = dsm_segment_handle(rows->view->directory);
-        segment.base = rows->view->base;
-        segment.bytes = rows->view->bytes;
-    }
-    return segment;
-}
-
 void pgkm_rows_clear(PgkmRows *rows)
 {
-    if (rows->view == NULL && rows->values != NULL)
+    if (rows->segment.file == 0 && rows->values != NULL)
         pfree(rows->values);
-    if (rows->view == NULL && rows->weights != NULL)
+    if (rows->segment.file == 0 && rows->weights != NULL)
         pfree(rows->weights);
     rows->values = NULL;
     rows->weights = NULL;

@@ -1,7 +1,7 @@
 /*
  * rows.h - a growing row-major buffer of rows, the input of a fit.
  *
- * The buffer lies in a memory context that its creator names, or in shared memory that lives as long. It is
+ * The buffer lies in a memory context that its creator names. It is
  * counted against pg_kmeans.memory_limit until it is freed or the context is reset. Whatever makes a buffer
  * grow raises 54000 when that passes the limit.
  */
@@ -9,7 +9,6 @@
 #define PGKM_PG_ROWS_ROWS_H
 
 #include "pg/values/datum.h"
-#include "pg/shared/view.h"
 
 struct PgkmRows {
     MemoryContextCallback on_reset;
@@ -23,9 +22,9 @@ struct PgkmRows {
     char *values;    /* n x d */
     double *weights; /* n, or NULL when unweighted */
     bool weighted;
-    uint64 reserved;  /* bytes counted against the limit */
-    uint64 estimate;  /* bytes that all rows will take, for the error; 0: not known */
-    SharedView *view; /* holds the buffers; or NULL */
+    uint64 reserved;     /* bytes counted against the limit */
+    uint64 estimate;     /* bytes that all rows will take, for the error; 0: not known */
+    PgkmSegment segment; /* holds values and weights, for the GPU service to map; or none */
 };
 
 static inline Size pgkm_element_size(PgkmElement element)
@@ -44,7 +43,11 @@ void pgkm_rows_grow(PgkmRows *rows, int64 more);
 /* Makes place for about so many more rows, unless that takes much of what the limit leaves. */
 void pgkm_rows_expect(PgkmRows *rows, int64 more);
 
-/* Gives back what a buffer in this process's memory leaves empty, when no more rows are to come. */
+/* Makes an empty buffer one of n rows, whose values and weights the caller writes. With `shared` in a segment, if there
+ * is memory for one: each part of it has to be filled (pgkm_segment_fill) before it is written. */
+void pgkm_rows_make(PgkmRows *rows, int64 n, bool shared);
+
+/* Gives back what a buffer leaves empty, when no more rows are to come. */
 void pgkm_rows_shrink(PgkmRows *rows);
 
 /* Frees the memory at once and gives it back to the account; the struct itself stays. */
@@ -73,17 +76,5 @@ void pgkm_rows_append(PgkmRows *rows, const char *values, const char *weights, i
 
 /* The rows as the engine takes them. */
 PgkmPoints pgkm_rows_points(const PgkmRows *rows);
-
-/* The view that holds them, for a request; none when they lie in this process's memory. */
-PgkmSegment pgkm_rows_segment(const PgkmRows *rows);
-
-/* --- in shared memory --- */
-
-/* Makes an empty buffer the owner of a view for `capacity` rows: values from its start on, weights at that
- * offset. The caller has counted it in `reserved`. The buffer does not grow. */
-void pgkm_rows_adopt(PgkmRows *rows, SharedView *view, int64 capacity, Size weights);
-
-/* Makes what is counted for the rows so many bytes. */
-void pgkm_rows_count(PgkmRows *rows, Size bytes);
 
 #endif

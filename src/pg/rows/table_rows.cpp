@@ -14,13 +14,9 @@ extern "C" {
 static void release(void *argument)
 {
     TableRows *const rows = (TableRows *)argument;
-    dsm_segment *const segment = rows->segment;
 
     pgkm_memory_release(rows->reserved);
     rows->reserved = 0;
-    rows->segment = NULL;
-    if (segment != NULL)
-        dsm_detach(segment);
 }
 
 TableRows *table_rows_create(MemoryContext context, TableWants wants)
@@ -117,8 +113,6 @@ void table_rows_shrink(TableRows *rows)
 
     if (rows->used != NULL)
         pgkm_rows_shrink(rows->used);
-    if (rows->segment != NULL)
-        return;
     if (rows->capacity > capacity) {
         unused += (uint64)(rows->capacity - capacity) * table_origin_bytes(&rows->wants);
         resize_origins(rows, capacity);
@@ -131,11 +125,15 @@ void table_rows_shrink(TableRows *rows)
     pgkm_memory_release(unused);
 }
 
-void table_rows_adopt(TableRows *rows, dsm_segment *segment)
+void table_rows_make(TableRows *rows, int64 n, int64 n_skipped)
 {
-    /* The segment belongs to the context from now on. The resource owner would detach it too early. */
-    dsm_pin_mapping(segment);
-    rows->segment = segment;
+    reserve(rows, (uint64)n * table_origin_bytes(&rows->wants) + (uint64)n_skipped * sizeof(int64));
+    if (n > 0)
+        resize_origins(rows, n);
+    if (n_skipped > 0)
+        resize_skipped(rows, n_skipped);
+    rows->n = n;
+    rows->n_skipped = n_skipped;
 }
 
 TableOrigin table_rows_origin(const TableRows *rows, int64 position)
@@ -180,7 +178,7 @@ void table_rows_clear(TableRows *rows)
     void *const arrays[] = {rows->ctids, rows->tables, rows->labels, rows->skipped};
 
     for (void *array : arrays)
-        if (array != NULL && rows->segment == NULL)
+        if (array != NULL)
             pfree(array);
     rows->ctids = NULL;
     rows->tables = NULL;

@@ -40,8 +40,6 @@ static inline Size table_origin_bytes(const TableWants *wants)
            (wants->label ? sizeof(int32) : 0);
 }
 
-struct ScanCrew;
-
 struct TableRows {
     MemoryContextCallback on_reset;
     MemoryContext context;
@@ -55,12 +53,10 @@ struct TableRows {
     int64 *skipped; /* positions, ascending, of rows that are not in `used` */
     int64 n_skipped;
     int64 skipped_capacity;
-    int32 *widths;        /* values of each column, where arrays stand beside other columns; else NULL */
-    double *fills;        /* of each feature the value in the place of NULLs; NULL where there is none */
-    uint64 reserved;      /* bytes of the arrays above, counted against the limit */
-    uint64 estimate;      /* bytes that they and `used` will take, for the error; 0: not known */
-    dsm_segment *segment; /* holds those arrays, which cannot grow then; or NULL */
-    ScanCrew *crew;       /* processes that have read them and not ended yet (scan.h); or NULL */
+    int32 *widths;   /* values of each column, where arrays stand beside other columns; else NULL */
+    double *fills;   /* of each feature the value in the place of NULLs; NULL where there is none */
+    uint64 reserved; /* bytes of the arrays above, counted against the limit */
+    uint64 estimate; /* bytes that they and `used` will take, for the error; 0: not known */
 };
 
 /* No rows yet, in `context`. */
@@ -69,11 +65,10 @@ TableRows *table_rows_create(MemoryContext context, TableWants wants);
 /* Appends where a row came from. Call it with used = true after adding the row to `used`. */
 void table_rows_add(TableRows *rows, const TableOrigin *origin, bool used);
 
-/* Makes empty rows the owner of a segment, in which the caller then places the arrays. The
- * caller has counted it in `reserved`. */
-void table_rows_adopt(TableRows *rows, dsm_segment *segment);
+/* Makes empty rows so many, whose wanted arrays the caller writes; `used` is made by itself. */
+void table_rows_make(TableRows *rows, int64 n, int64 n_skipped);
 
-/* Gives back what rows in memory of this process leave empty, when no more are to come. */
+/* Gives back what rows leave empty, when no more are to come. */
 void table_rows_shrink(TableRows *rows);
 
 /* The origin of row `position`; parts that are not kept are zero. */

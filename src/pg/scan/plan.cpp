@@ -157,6 +157,8 @@ ScanChunk scan_plan_chunk(const ScanPlan *plan, uint32 chunk, int32 hint)
     const ScanRelation *const relations = plan->relations;
     ScanChunk place;
 
+    if (chunk < relations[hint].first_chunk)
+        hint = 0;
     /* The next table's first chunk is this one's end; an empty table has none. */
     while (hint + 1 < plan->n_relations && chunk >= relations[hint + 1].first_chunk)
         ++hint;

@@ -65,7 +65,7 @@ ScanPlan *scan_plan_make(const TableQuery *query, List *tables, uint32 chunks);
 /* A copy of a plan, in the current memory context. */
 ScanPlan *scan_plan_copy(const ScanPlan *plan);
 
-/* Where a chunk lies. `hint` is the number of its table, or of one before that. The last one of a table has no end. */
+/* Where a chunk lies. `hint` is the number of its table, or of one near it. The last one of a table has no end. */
 ScanChunk scan_plan_chunk(const ScanPlan *plan, uint32 chunk, int32 hint);
 
 /* TableRows.widths as the first row has them, in that context; NULL where there are none. */

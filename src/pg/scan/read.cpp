@@ -1,10 +1,11 @@
 /*
- * read.cpp - runs a direct scan from start to end.
+ * read.cpp - runs a direct scan from start to end, or in parts that fit into memory, pass after pass.
+ *
+ * A part is as many chunks of blocks as hold the rows that it may have. What a pass reads stays the same: the snapshot
+ * decides, and blocks that come later hold nothing that it sees.
  */
 #include "pg/scan/scan.h"
 
-#include "pg/run/memory_account.h"
-#include "pg/settings.h"
 #include "pg/scan/reader.h"
 
 extern "C" {
@@ -13,7 +14,22 @@ extern "C" {
 #include "utils/snapmgr.h"
 }
 
-void scan_reader_first(ScanPlan *plan, ScanReader *reader)
+/* Chunks of a stream: so many that one more hardly counts in a part. */
+#define STREAM_CHUNKS 65536
+
+struct Scan {
+    MemoryContext scratch; /* holds this, too */
+    MemoryContext context; /* of the rows */
+    ScanPlan *plan;
+    ScanReader *reader;
+    pg_atomic_uint32 next_chunk;
+    int n_workers;
+    bool own_snapshot;
+};
+
+/* The first row decides how long all arrays are. It is read before workers start, so that every process knows the
+ * length, and a row of another length is the same error in each of them. */
+static void read_first(ScanPlan *plan, ScanReader *reader)
 {
     while (reader->rows->used == NULL && scan_reader_step(reader))
         ;
@@ -24,84 +40,130 @@ void scan_reader_first(ScanPlan *plan, ScanReader *reader)
         memcpy(plan->widths, reader->rows->widths, plan->query.n_features * sizeof(int32));
 }
 
-/* Whether as many processes shall reduce their own rows. The program is made, with the errors that it may have, where a
- * row takes part, and before most rows are read: however many processes there are. */
-static bool reduces(TableReduction *reduction, const ScanPlan *plan, ScanReader *reader, int n_processes)
+/* What is left, by this process and up to so many workers. */
+static TableRows *read_rest(const ScanPlan *plan, ScanReader *reader, int n_workers, MemoryContext context,
+                            int32 *workers)
 {
-    PgkmRequest request;
+    TableRows *const rows = reader->rows;
 
-    if (reduction == NULL)
-        return false;
-    while (table_rows_used(reader->rows) == 0)
-        if (!scan_reader_step(reader))
-            return false;
-    memset(&request, 0, sizeof request);
-    pgkm_settings_fill(&request.settings);
-    reduction->program = reduction->make(reduction->arg, reader->rows);
-    request.points = pgkm_rows_points(reader->rows->used);
-    request.points.n = plan->expected_rows;
-    request.reduction = *reduction->program;
-    reduction->n_copies = pgkm_copies_wanted(&request, n_processes);
-    return reduction->n_copies > 0;
-}
+    rows->estimate = plan->estimate;
+    if (n_workers > 0 && plan->d > 0 && pg_atomic_read_u32(reader->next_chunk) < plan->n_chunks) {
+        TableRows *const all = scan_parallel(plan, reader, n_workers, context, workers);
 
-TableRows *scan_reader_run(ScanPlan *plan, ScanReader *reader, TableReduction *reduction, MemoryContext context,
-                           int32 *workers)
-{
-    scan_reader_first(plan, reader);
-
-    const int n_workers = scan_plan_workers(plan);
-
-    if (!reduces(reduction, plan, reader, n_workers + 1))
-        reduction = NULL;
-
-    if (plan->most_rows == 0)
-        scan_plan_memory(plan);
-    if (n_workers > 0 && pg_atomic_read_u32(reader->next_chunk) < plan->n_chunks)
-        return scan_parallel(plan, reader, reduction, n_workers, context, workers);
-    scan_reader_expect(reader, 1);
+        if (all != NULL)
+            return all;
+    }
+    if (rows->used != NULL) {
+        rows->used->estimate = plan->estimate;
+        pgkm_rows_expect(rows->used, plan->expected_rows);
+    }
     while (scan_reader_step(reader))
         ;
     scan_reader_close(reader);
-    return reader->rows;
+    return rows;
 }
 
-static TableRows *read_in_context(const TableQuery *query, List *tables, TableReduction *reduction,
-                                  MemoryContext context, int32 *workers)
-{
-    ScanPlan *const plan = scan_plan_make(query, tables, SCAN_CHUNKS);
-    pg_atomic_uint32 next_chunk;
-
-    pg_atomic_init_u32(&next_chunk, 0);
-    return scan_reader_run(plan, scan_reader_create(plan, &next_chunk, context), reduction, context, workers);
-}
-
-/* Until the crew has gone its memory counts as well. It must not be in the way of the fit. */
-static bool leaves_room(const TableRows *rows)
-{
-    return rows->used == NULL || rows->used->reserved < pgkm_memory_available() / 4;
-}
-
-TableRows *scan_read(const TableQuery *query, List *tables, MemoryContext context, int32 *workers)
+Scan *scan_begin(const TableQuery *query, List *tables, MemoryContext context)
 {
     MemoryContext scratch = AllocSetContextCreate(context, "kmeans scan", ALLOCSET_DEFAULT_SIZES);
     MemoryContext caller = MemoryContextSwitchTo(scratch);
+    Scan *const scan = (Scan *)palloc0(sizeof(Scan));
 
+    scan->scratch = scratch;
+    scan->context = context;
     if (query->new_snapshot) {
         CommandCounterIncrement();
         PushActiveSnapshot(GetTransactionSnapshot());
+        scan->own_snapshot = true;
     }
+    scan->plan = scan_plan_make(query, tables, SCAN_CHUNKS);
+    pg_atomic_init_u32(&scan->next_chunk, 0);
+    scan->reader = scan_reader_create(scan->plan, &scan->next_chunk, context);
+    read_first(scan->plan, scan->reader);
+    scan->n_workers = scan_plan_workers(scan->plan);
+    MemoryContextSwitchTo(caller);
+    return scan;
+}
 
-    TableRows *rows = read_in_context(query, tables, query->reduction, context, workers);
+int64 scan_expected_rows(const Scan *scan)
+{
+    return scan->plan->expected_rows;
+}
 
-    if (query->reduction != NULL && query->reduction->failed) {
-        scan_dismiss(rows);
-        rows = read_in_context(query, tables, NULL, context, workers);
-    }
-    if (!query->keep_crew || !leaves_room(rows))
-        scan_dismiss(rows);
-    if (query->new_snapshot)
+int32 scan_features(const Scan *scan)
+{
+    return scan->plan->d;
+}
+
+static void end(Scan *scan)
+{
+    if (scan->own_snapshot)
         PopActiveSnapshot();
+    MemoryContextDelete(scan->scratch);
+}
+
+TableRows *scan_finish(Scan *scan, int32 *workers)
+{
+    const TableQuery *const query = &scan->plan->query;
+    TableRows *const first = scan->reader->rows;
+    MemoryContext caller = MemoryContextSwitchTo(scan->scratch);
+
+    if (query->on_first != NULL && table_rows_used(first) > 0)
+        query->on_first(query->on_first_arg, first);
+    scan_plan_memory(scan->plan);
+
+    TableRows *const rows = read_rest(scan->plan, scan->reader, scan->n_workers, scan->context, workers);
+
+    MemoryContextSwitchTo(caller);
+    end(scan);
+    return rows;
+}
+
+void scan_abandon(Scan *scan)
+{
+    table_rows_clear(scan->reader->rows);
+    scan_reader_close(scan->reader);
+    end(scan);
+}
+
+/* --- streams --- */
+
+struct ScanStream {
+    ScanPlan *plan;
+    uint32 next_chunk;
+};
+
+ScanStream *scan_stream_begin(const TableQuery *query, List *tables, const Scan *scan)
+{
+    ScanStream *const stream = (ScanStream *)palloc0(sizeof(ScanStream));
+
+    stream->plan = scan_plan_make(query, tables, STREAM_CHUNKS);
+    stream->plan->d = scan->plan->d;
+    memcpy(stream->plan->widths, scan->plan->widths, query->n_features * sizeof(int32));
+    return stream;
+}
+
+TableRows *scan_stream_next(ScanStream *stream, int64 most, MemoryContext context, int32 *workers)
+{
+    ScanPlan *const plan = stream->plan;
+    pg_atomic_uint32 next_chunk;
+
+    if (stream->next_chunk >= plan->n_chunks) {
+        stream->next_chunk = 0;
+        return NULL;
+    }
+
+    MemoryContext scratch = AllocSetContextCreate(context, "kmeans scan", ALLOCSET_DEFAULT_SIZES);
+    MemoryContext caller = MemoryContextSwitchTo(scratch);
+
+    plan->most_rows = most;
+    pg_atomic_init_u32(&next_chunk, stream->next_chunk);
+
+    const int n_workers = scan_plan_workers(plan);
+    TableRows *const rows =
+        read_rest(plan, scan_reader_create(plan, &next_chunk, context), n_workers, context, workers);
+
+    stream->next_chunk = pg_atomic_read_u32(&next_chunk);
     MemoryContextSwitchTo(caller);
     MemoryContextDelete(scratch);
     return rows;

@@ -4,6 +4,7 @@
 #include "pg/scan/reader.h"
 
 #include "pg/progress.h"
+#include "pg/scan/blocks.h"
 
 extern "C" {
 #include "access/table.h"
@@ -23,20 +24,13 @@ ScanReader *scan_reader_create(const ScanPlan *plan, pg_atomic_uint32 *next_chun
     reader->decoder = plan->decoder;
     reader->scratch = AllocSetContextCreate(CurrentMemoryContext, "kmeans row", TABLE_ROW_SIZES);
     reader->relation = -1;
+    reader->block_rows = PG_INT64_MAX;
+    reader->rows->estimate = plan->estimate;
     if (plan->d > 0) {
         reader->rows->used = pgkm_rows_create(context, plan->decoder.element, plan->d, plan->query.weight != NULL);
         reader->rows->widths = scan_plan_widths(plan, context);
     }
     return reader;
-}
-
-void scan_reader_expect(ScanReader *reader, int n_processes)
-{
-    reader->rows->estimate = reader->plan->estimate;
-    if (reader->rows->used == NULL)
-        return;
-    reader->rows->used->estimate = reader->plan->estimate;
-    pgkm_rows_expect(reader->rows->used, reader->plan->expected_rows / n_processes);
 }
 
 void scan_reader_close(ScanReader *reader)
@@ -83,7 +77,7 @@ static void read_range(ScanReader *reader, BlockNumber begin, BlockNumber end)
     ItemPointerSet(&last, end - 1, PG_UINT16_MAX);
     scan->rs_rd->rd_tableam->scan_rescan(scan, NULL, false, false, false, false);
     scan->rs_rd->rd_tableam->scan_set_tidrange(scan, &first, &last);
-    while (table_scan_getnextslot_tidrange(scan, ForwardScanDirection, slot)) {
+    while (!reader->full && table_scan_getnextslot_tidrange(scan, ForwardScanDirection, slot)) {
         MemoryContext caller = MemoryContextSwitchTo(reader->scratch);
 
         table_decode(&reader->decoder, slot, reader->rows, &origin);
@@ -91,35 +85,15 @@ static void read_range(ScanReader *reader, BlockNumber begin, BlockNumber end)
         /* Only detoasting and arithmetic on numeric leave something behind. */
         if (unlikely(!reader->scratch->isReset))
             MemoryContextReset(reader->scratch);
+        if (unlikely(reader->rows->n >= reader->block_rows))
+            reader->full = !scan_block_leave(reader);
     }
     ExecClearTuple(slot);
 }
 
-static void take_note(ScanReader *reader, uint32 chunk, const ScanPlace *before)
+static int64 rows_read(const ScanReader *reader)
 {
-    const ScanPlace now = scan_reader_count(reader);
-
-    if (reader->notes == NULL) {
-        reader->notes_capacity = 256;
-        reader->notes = (ScanNote *)palloc(reader->notes_capacity * sizeof(ScanNote));
-    } else if (reader->n_notes == reader->notes_capacity) {
-        reader->notes_capacity *= 2;
-        reader->notes = (ScanNote *)repalloc(reader->notes, reader->notes_capacity * sizeof(ScanNote));
-    }
-
-    ScanNote *const note = &reader->notes[reader->n_notes++];
-
-    note->chunk = chunk;
-    note->count.rows = now.rows - before->rows;
-    note->count.used = now.used - before->used;
-    note->count.skipped = now.skipped - before->skipped;
-}
-
-static void tell_progress(const ScanReader *reader, int64 fresh)
-{
-    const int64 rows = reader->n_read == NULL ? reader->rows->n : (int64)pg_atomic_add_fetch_u64(reader->n_read, fresh);
-
-    pgkm_progress_scan(rows, reader->plan->expected_rows);
+    return reader->n_left + reader->rows->n;
 }
 
 /* A part of the scan ends with the chunks that are being read when it has its rows. */
@@ -127,13 +101,14 @@ static bool has_all(const ScanReader *reader)
 {
     const int64 most = reader->plan->most_rows;
 
-    return most > 0 && (reader->n_read == NULL ? reader->rows->n : (int64)pg_atomic_read_u64(reader->n_read)) >= most;
+    return most > 0 && (reader->n_read == NULL ? rows_read(reader) : (int64)pg_atomic_read_u64(reader->n_read)) >= most;
 }
 
 void scan_reader_read(ScanReader *reader, uint32 chunk)
 {
     const ScanChunk place = scan_plan_chunk(reader->plan, chunk, Max(reader->relation, 0));
-    const ScanPlace before = scan_reader_count(reader);
+    const int64 before = rows_read(reader);
+    int64 all;
 
     CHECK_FOR_INTERRUPTS();
     if (place.relation != reader->relation) {
@@ -141,13 +116,23 @@ void scan_reader_read(ScanReader *reader, uint32 chunk)
         open_relation(reader, place.relation);
     }
     read_range(reader, place.begin, place.end);
-    take_note(reader, chunk, &before);
-    tell_progress(reader, reader->rows->n - before.rows);
+    if (reader->chunks != NULL) {
+        reader->full = reader->full || !scan_block_leave(reader);
+        if (reader->full) {
+            scan_block_drop(reader);
+            return;
+        }
+        scan_block_publish(reader, chunk);
+    }
+    all = rows_read(reader);
+    if (reader->n_read != NULL)
+        all = (int64)pg_atomic_add_fetch_u64(reader->n_read, all - before);
+    pgkm_progress_scan(all, reader->plan->expected_rows);
 }
 
 bool scan_reader_step(ScanReader *reader)
 {
-    if (has_all(reader))
+    if (reader->full || has_all(reader))
         return false;
 
     const uint32 chunk = pg_atomic_fetch_add_u32(reader->next_chunk, 1);

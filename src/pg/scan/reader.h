@@ -9,6 +9,7 @@
 extern "C" {
 #include "access/tableam.h"
 #include "port/atomics.h"
+#include "utils/dsa.h"
 }
 
 /* Numbers of all rows, used rows and skipped rows; or positions among them. */
@@ -18,42 +19,34 @@ struct ScanPlace {
     int64 skipped;
 };
 
-/* A chunk that this process has read; `count` of its rows lie behind those of the one before. */
-struct ScanNote {
-    uint32 chunk;
-    ScanPlace count;
-};
+struct ScanChunkRows;
 
 struct ScanReader {
     const ScanPlan *plan;
     pg_atomic_uint32 *next_chunk; /* of all processes */
     pg_atomic_uint64 *n_read;     /* rows, of all processes; NULL: there are no others */
-    TableRows *rows;              /* as far as read */
+    TableRows *rows;              /* as far as read, or the buffer for the next block */
     TableDecoder decoder;         /* for the table that is open */
     int32 relation;               /* its number in the plan; -1: none is open */
     TableScanDesc scan;           /* of it */
     TupleTableSlot *slot;
     MemoryContext scratch; /* of one row */
-    ScanNote *notes;
-    int32 n_notes;
-    int32 notes_capacity;
+    /* Of a parallel scan (blocks.h): */
+    int64 block_rows;      /* a block has at most so many; PG_INT64_MAX: there are no blocks */
+    ScanChunkRows *chunks; /* of all processes */
+    dsa_area *area;        /* where workers have blocks */
+    bool area_is_used;     /* this one is a worker */
+    bool full;             /* and found no room there */
+    uint64 first;          /* block of the chunk, and the last one; 0: none */
+    uint64 last;
+    int64 n_left; /* rows in all blocks */
 };
-
-/* Reads all that is left, as the plan says. For a plan whose d is not known yet the first row is read before that. */
-TableRows *scan_reader_run(ScanPlan *plan, ScanReader *reader, TableReduction *reduction, MemoryContext context,
-                           int32 *workers);
-
-/* The first row decides how long all arrays are. It is read before workers start, so that every process knows the
- * length, and a row of another length is the same error in each of them. */
-void scan_reader_first(ScanPlan *plan, ScanReader *reader);
 
 /* A reader under the active snapshot. The struct lies in the current memory context, the rows in `context`. */
 ScanReader *scan_reader_create(const ScanPlan *plan, pg_atomic_uint32 *next_chunk, MemoryContext context);
 
-/* Makes place for its share of the rest of the scan, as one of so many processes. */
-void scan_reader_expect(ScanReader *reader, int n_processes);
-
-/* Reads the next chunk that no process has taken; false when there is none. Errors as of table_select. */
+/* Reads the next chunk that no process has taken; false when there is none, or no room for it. Errors as of
+ * table_select. */
 bool scan_reader_step(ScanReader *reader);
 
 /* Reads this one. */
@@ -64,25 +57,10 @@ void scan_reader_close(ScanReader *reader);
 
 /*
  * Reads what is left of the scan together with up to n_workers workers. Returns all rows in `context`, with
- * those that the leader's reader had read before. plan->d is known.
- * With a reduction they reduce the rows instead (TableReduction in pg/query/query.h).
- * *launched: how many workers came. Where some did, the rows lie in shared memory and have a crew for
- * scan_dismiss; otherwise they lie where the reader collects them. Errors as of table_select; 55000 when
- * shared memory is gone.
+ * those that the reader had read before; NULL, with nothing done, when no worker came. plan->d is known. *launched: how
+ * many workers came. Errors as of table_select.
  */
-TableRows *scan_parallel(ScanPlan *plan, ScanReader *reader, TableReduction *reduction, int n_workers,
-                         MemoryContext context, int32 *launched);
-
-/* Rows read so far. */
-static inline ScanPlace scan_reader_count(const ScanReader *reader)
-{
-    const TableRows *rows = reader->rows;
-    ScanPlace count;
-
-    count.rows = rows->n;
-    count.used = table_rows_used(rows);
-    count.skipped = rows->n_skipped;
-    return count;
-}
+TableRows *scan_parallel(const ScanPlan *plan, ScanReader *reader, int n_workers, MemoryContext context,
+                         int32 *launched);
 
 #endif

@@ -33,26 +33,26 @@ bool scan_possible(const TableQuery *query, List **tables);
  * elsewhere. Returns a sentence where it reads something else, or otherwise; or NULL. */
 const char *scan_find_tables(const TableQuery *query, bool others, List **tables);
 
-/* As table_select, for a query that scan_possible has found possible with these tables. *workers: how many
- * helped. */
-TableRows *scan_read(const TableQuery *query, List *tables, MemoryContext context, int32 *workers);
-
-/* The rows of a query in parts, again and again, all under one snapshot: the active one, which has to be the same at
- * each call. In the current memory context. */
-struct ScanStream;
-ScanStream *scan_stream_begin(const TableQuery *query, List *tables);
+/* A scan of these tables that has begun: it has read up to the first row that takes part. */
+struct Scan;
+Scan *scan_begin(const TableQuery *query, List *tables, MemoryContext context);
 
 /* About how many rows there are, and how many features they have; 0: there are none. */
-int64 scan_stream_expected(const ScanStream *stream);
-int32 scan_stream_features(const ScanStream *stream);
+int64 scan_expected_rows(const Scan *scan);
+int32 scan_features(const Scan *scan);
 
-/* The next part of about `most` rows, in `context`; NULL, once, behind the last. The workers' end is waited for.
- * *workers: how many helped. */
+/* Ends it: all rows, in the context given at the beginning, as of table_select. *workers: how many helped. */
+TableRows *scan_finish(Scan *scan, int32 *workers);
+
+/* Ends it without them. */
+void scan_abandon(Scan *scan);
+
+/* The same rows in parts, again and again, all under one snapshot: the active one, which has to be the same at
+ * each call. In the current memory context. */
+struct ScanStream;
+ScanStream *scan_stream_begin(const TableQuery *query, List *tables, const Scan *scan);
+
+/* The next part of about `most` rows, in `context`; NULL, once, behind the last. *workers: how many helped. */
 TableRows *scan_stream_next(ScanStream *stream, int64 most, MemoryContext context, int32 *workers);
-
-/* Waits for the end of the workers that have read the rows, and leaves the parallel mode that they needed;
- * nothing where there were none. Whoever set keep_crew calls it before the transaction does anything else.
- * To start work on the rows first saves the wait. */
-void scan_dismiss(TableRows *rows);
 
 #endif

@@ -4,7 +4,7 @@
 #include "pg/scan/plan.h"
 
 #include "pg/run/memory_account.h"
-#include "pg/shared/view.h"
+#include "pg/shared/pages.h"
 
 extern "C" {
 #include "access/parallel.h"
@@ -19,9 +19,9 @@ extern "C" {
 #include "utils/rel.h"
 }
 
-/* What the rows may take at most, in multiples of their bytes. The processes' growing buffers are up to a fifth
- * empty, small ones up to half, when the rows move on to shared memory. */
-#define PEAK_FACTOR 2.5
+/* What the rows may take at most, in multiples of their bytes: each block is given back as its rows are brought
+ * together. */
+#define PEAK_FACTOR 1.5
 
 /* To bring rows together in shared memory costs about as much as reading them, and a worker needs some milliseconds
  * to start. So a process with fewer bytes to read saves nothing; nor does one worker alone below twice as much. */
@@ -30,8 +30,8 @@ extern "C" {
 /* Statistics are samples. */
 #define ESTIMATE_SLACK 1.02
 
-/* Some of the shared memory is left to others. */
-#define SHARED_FACTOR 1.25
+/* The segments of an area are up to half as long again as what is in them. */
+#define SHARED_FACTOR 1.5
 
 /* About how many times its bytes in the table an element takes in memory. */
 static double expansion(const TableColumn *column)

@@ -196,7 +196,7 @@ Datum pgkm_node_call(PG_FUNCTION_ARGS)
     memset(&request, 0, sizeof request);
     request.algorithm = PGKM_SHARE;
     request.points = pgkm_rows_points(served->rows);
-    request.segment = pgkm_rows_segment(served->rows);
+    request.segment = served->rows->segment;
     request.resident = served->resident;
     request.share.request = VARDATA_ANY(message);
     request.share.bytes = VARSIZE_ANY_EXHDR(message);

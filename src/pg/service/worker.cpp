@@ -122,13 +122,12 @@ static void note_no_device(const PgkmError *error, const char *plugin)
 
 static bool start_service(void)
 {
-    const PgkmServiceHost host = {service_views_attach, service_views_detach, NULL};
     const PgkmServiceLimits limits = current_limits();
     PgkmSettings settings;
     PgkmError error;
 
     pgkm_settings_fill(&settings);
-    if (pgkm_service_start(settings.plugin, PGKM_SERVICE_SOCKET, &host, &limits, &service, &error) != PGKM_OK) {
+    if (pgkm_service_start(settings.plugin, PGKM_SERVICE_SOCKET, &limits, &service, &error) != PGKM_OK) {
         note_no_device(&error, settings.plugin);
         return false;
     }

@@ -159,11 +159,10 @@ static TableRows *read_with_nodes(TableCall *call, const TableQuery *query, Memo
     if (call->nodes == NULL)
         return NULL;
 
-    TableRows *const rows = local == NIL ? no_rows(context) : scan_read(query, local, context, &workers);
+    TableRows *const rows = local == NIL ? no_rows(context) : scan_finish(scan_begin(query, local, context), &workers);
 
     if (nodes_await(call->nodes, element))
         return rows;
-    scan_dismiss(rows);
     nodes_end(call->nodes);
     call->nodes = NULL;
     table_rows_clear(rows);
@@ -191,14 +190,17 @@ static TableRows *read_rows(TableCall *call, const TableQuery *query, MemoryCont
     report->workers = 0;
     if (!scan_possible(query, &tables))
         return table_select(query, context);
+
+    Scan *const scan = scan_begin(query, tables, context);
+
     if (query->may_stream && call->memory != TABLE_MEMORY_RESIDENT) {
-        call->stream = table_stream_begin(call, query, tables, context, report);
+        call->stream = table_stream_begin(call, query, tables, scan, context, report);
         report->way = "stream";
         if (call->stream != NULL)
             return no_rows(context);
     }
     report->way = "direct";
-    return scan_read(query, tables, context, &report->workers);
+    return scan_finish(scan, &report->workers);
 }
 
 /* Puts means in the place of NULLs. */
@@ -322,7 +324,7 @@ void table_call_request(TableCall *call, const TableRows *rows)
 {
     if (rows->used != NULL) {
         call->request.points = pgkm_rows_points(rows->used);
-        call->request.segment = pgkm_rows_segment(rows->used);
+        call->request.segment = rows->used->segment;
     }
     if (call->stream != NULL)
         table_stream_request(call->stream, &call->request);
@@ -357,41 +359,36 @@ void table_call_keep_rows(TableCall *call)
     call->resident = resident;
 }
 
-static void end_reading(void *rows)
-{
-    scan_dismiss((TableRows *)rows);
-}
-
-/* Of a sweep every fit counts, and the k of those that found less is seen in its rows. Of a tree k are leaves. */
-static void warn_of_fits(const TableCall *call, const PgkmResult *first)
+/* Of a sweep every fit counts. */
+static void warn_unfinished(const TableCall *call, const PgkmResult *first)
 {
     const PgkmRequest *const request = &call->request;
-    PgkmFitCount count = {};
+    PgkmFitCount count = {0, 0, 0};
     PgkmResult result = *first;
 
     if (request->algorithm == PGKM_PCA || request->algorithm == PGKM_REDUCTION)
         return;
     pgkm_count_fit(&count, request, &result);
-    if (request->k_last == 0 && request->algorithm != PGKM_TREE)
-        pgkm_count_fewer(&count, request->algorithm, first, request->k);
     for (int64 i = 1; i <= request->k_last - request->k; ++i) {
         pgkm_result_of(call->job, i, &result);
         pgkm_count_fit(&count, request, &result);
     }
-    pgkm_warn_counted(&count);
+    pgkm_warn_unfinished(&count);
 }
 
-const PgkmResult *table_call_fit(TableCall *call, TableRows *rows)
+const PgkmResult *table_call_fit(TableCall *call)
 {
     const PgkmMeanwhile meanwhile =
-        call->stream == NULL ? PgkmMeanwhile{end_reading, rows, NULL, 0} : table_stream_meanwhile(call->stream);
+        call->stream == NULL ? PgkmMeanwhile{NULL, NULL, 0} : table_stream_meanwhile(call->stream);
     const PgkmResult *result = pgkm_run_job(&call->request, call->context, &call->job, &meanwhile);
 
     if (call->stream != NULL)
         table_stream_end(call->stream);
     if (call->nodes != NULL)
         nodes_rest(call->nodes);
-    warn_of_fits(call, result);
+    if (call->request.k_last == 0 && call->request.algorithm != PGKM_TREE) /* whose k are leaves */
+        pgkm_warn_fewer(call->request.algorithm, result, call->request.k);
+    warn_unfinished(call, result);
     return result;
 }
 

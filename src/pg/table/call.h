@@ -93,7 +93,7 @@ const char *table_nulls_name(TableNulls nulls);
 void table_call_find(TableCall *call, TableUse use);
 
 /* Reads the rows of call->relation for `function` (a static string, shown as the run's), or takes the loaded
- * ones. Of `how` the caller fills label, need_ctid, new_snapshot, on_nodes, may_stream and keep_crew. Where rows are
+ * ones. Of `how` the caller fills label, need_ctid, new_snapshot, on_nodes, and may_stream. Where rows are
  * streamed there are none in the result. Errors as of table_select. */
 TableRows *table_call_read(TableCall *call, const char *function, const TableQuery *how);
 
@@ -118,10 +118,10 @@ void table_call_keep_rows(TableCall *call);
  * They live as long as the call. */
 void table_call_request(TableCall *call, const TableRows *rows);
 
-/* Runs that request, and ends the reading of the rows (scan_dismiss) while the job works. The result lives as
+/* Runs that request. The result lives as
  * long as the call. A WARNING when less than k was found, and one when max_iter ended fits. Errors as of pgkm_run_job.
  */
-const PgkmResult *table_call_fit(TableCall *call, TableRows *rows);
+const PgkmResult *table_call_fit(TableCall *call);
 
 /* Ends the run and frees everything. After an ERROR the memory contexts do. */
 void table_call_destroy(TableCall *call);

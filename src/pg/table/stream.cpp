@@ -26,6 +26,7 @@ extern "C" {
 struct TableStream {
     MemoryContextCallback on_reset;
     ScanStream *scan;
+    int32 d;
     PgkmStream *stream; /* the engine's; NULL before the rows are counted */
     PgkmElement element;
     bool weighted;
@@ -54,7 +55,7 @@ static PgkmPoints no_points(const TableStream *stream)
 {
     static const double none = 0;
 
-    return {&none, stream->element, 0, scan_stream_features(stream->scan), stream->weighted ? &none : NULL};
+    return {&none, stream->element, 0, stream->d, stream->weighted ? &none : NULL};
 }
 
 static void connect(TableStream *stream, int64 n, int64 most)
@@ -87,11 +88,11 @@ static PgkmRequest settled_request(const TableCall *call)
 }
 
 /* The most rows of a chunk that leave a reserve. False where there is no room for any. */
-static bool choose_chunk(TableStream *stream, const PgkmRequest *request, bool required)
+static bool choose_chunk(TableStream *stream, const PgkmRequest *request, int64 expected, bool required)
 {
     pgkm_memory_make_room(pgkm_memory_obtainable() / 2);
 
-    const int64 n = Max(scan_stream_expected(stream->scan), (int64)FEWEST_ROWS);
+    const int64 n = Max(expected, (int64)FEWEST_ROWS);
     const double room = 0.8 * (double)Min(pgkm_memory_available(), ENOUGH_BYTES);
     double bytes = bytes_in_chunks(stream, request, n, stream->most = n);
 
@@ -105,16 +106,15 @@ static bool choose_chunk(TableStream *stream, const PgkmRequest *request, bool r
 }
 
 /* Whether rows in memory, with `origins` bytes beside each, and work on them, would pass the limit. */
-static bool exceeds_memory(const TableStream *stream, const PgkmRequest *of, Size origins)
+static bool exceeds_memory(const TableStream *stream, const PgkmRequest *of, int64 expected, Size origins)
 {
     PgkmRequest request = *of;
-    const double rows = (double)scan_stream_expected(stream->scan);
 
-    if (pgkm_memory_obtainable() == PG_UINT64_MAX || scan_stream_features(stream->scan) == 0 || rows == 0)
+    if (pgkm_memory_obtainable() == PG_UINT64_MAX || stream->d == 0 || expected == 0)
         return false;
     request.points = no_points(stream);
-    request.points.n = scan_stream_expected(stream->scan);
-    return rows * (double)(stream->row_bytes + origins) + (double)pgkm_request_estimate(&request) >
+    request.points.n = expected;
+    return (double)expected * (double)(stream->row_bytes + origins) + (double)pgkm_request_estimate(&request) >
            (double)pgkm_memory_obtainable();
 }
 
@@ -154,35 +154,44 @@ static Size origin_bytes(const TableQuery *query)
     return table_origin_bytes(&wants);
 }
 
-TableStream *table_stream_begin(TableCall *call, const TableQuery *query, List *tables, MemoryContext context,
-                                PgkmScanReport *report)
+static TableStream *create(const TableQuery *query, const Scan *scan, MemoryContext context)
 {
-    MemoryContext caller = MemoryContextSwitchTo(context);
-    TableStream *const stream = (TableStream *)palloc0(sizeof(TableStream));
-    const PgkmRequest settled = settled_request(call);
-    TableQuery rows_alone = *query; /* labels, the last column, are written by what rows are */
-    const PgkmRows *chunk;
+    TableStream *const stream = (TableStream *)MemoryContextAllocZero(context, sizeof(TableStream));
 
-    rows_alone.label = NULL;
-    rows_alone.need_ctid = false;
+    stream->d = scan_features(scan);
+    stream->element = table_columns_element(query->features, query->n_features);
+    stream->weighted = query->weight != NULL;
+    stream->row_bytes = stream->d * pgkm_element_size(stream->element) + (stream->weighted ? sizeof(double) : 0);
     stream->on_reset.func = free_stream;
     stream->on_reset.arg = stream;
     MemoryContextRegisterResetCallback(context, &stream->on_reset);
-    stream->element = table_columns_element(query->features, query->n_features);
-    stream->weighted = query->weight != NULL;
+    return stream;
+}
+
+TableStream *table_stream_begin(TableCall *call, const TableQuery *query, List *tables, Scan *scan,
+                                MemoryContext context, PgkmScanReport *report)
+{
+    TableStream *const stream = create(query, scan, context);
+    const PgkmRequest settled = settled_request(call);
+    const int64 expected = scan_expected_rows(scan);
+    TableQuery rows_alone = *query; /* labels, the last column, are written by what rows are */
+    const PgkmRows *chunk;
+
+    if (call->memory == TABLE_MEMORY_AUTO && !exceeds_memory(stream, &call->request, expected, origin_bytes(query)))
+        return NULL;
+    if (!choose_chunk(stream, &settled, expected, query->streamed))
+        return NULL;
+
+    MemoryContext caller = MemoryContextSwitchTo(context);
+
+    rows_alone.label = NULL;
+    rows_alone.need_ctid = false;
+    stream->scan = scan_stream_begin(&rows_alone, tables, scan);
+    scan_abandon(scan);
     if (query->new_snapshot) {
         CommandCounterIncrement();
         PushActiveSnapshot(GetTransactionSnapshot());
         stream->own_snapshot = true;
-    }
-    stream->scan = scan_stream_begin(&rows_alone, tables);
-    stream->row_bytes = scan_stream_features(stream->scan) * pgkm_element_size(stream->element) +
-                        (stream->weighted ? sizeof(double) : 0);
-    if ((call->memory == TABLE_MEMORY_AUTO && !exceeds_memory(stream, &call->request, origin_bytes(query))) ||
-        !choose_chunk(stream, &settled, query->streamed)) {
-        table_stream_end(stream);
-        MemoryContextSwitchTo(caller);
-        return NULL;
     }
     call->request = settled;
     for (MemoryContext &chunk_context : stream->chunks)
@@ -210,7 +219,7 @@ int64 table_stream_rows(const TableStream *stream)
 
 int32 table_stream_features(const TableStream *stream)
 {
-    return scan_stream_features(stream->scan);
+    return stream->d;
 }
 
 void table_stream_request(const TableStream *stream, PgkmRequest *request)
@@ -230,5 +239,5 @@ static void feed(void *arg)
 
 PgkmMeanwhile table_stream_meanwhile(TableStream *stream)
 {
-    return {NULL, stream, feed, chunk_bytes(stream, stream->most)};
+    return {stream, feed, chunk_bytes(stream, stream->most)};
 }

@@ -4,14 +4,15 @@
 #ifndef PGKM_PG_TABLE_STREAM_H
 #define PGKM_PG_TABLE_STREAM_H
 
+#include "pg/scan/scan.h"
 #include "pg/table/call.h"
 
-/* Begins to read the rows of these tables in chunks, if call->memory or the size of the table says so, and counts those
- * that take part. NULL where they belong into memory. The call's request is complete but for its points, and an init
- * that nobody names, which is settled here. Errors as of table_select; 54000 when the limit has no room for chunks of
- * some rows. */
-TableStream *table_stream_begin(TableCall *call, const TableQuery *query, List *tables, MemoryContext context,
-                                PgkmScanReport *report);
+/* Begins to read the rows of a scan of these tables in chunks, if call->memory or the size of the table says so, and
+ * counts those that take part; that scan has ended then. NULL where they belong into memory. The call's request is
+ * complete but for its points, and an init that nobody names, which is settled here. Errors as of table_select; 54000
+ * when the limit has no room for chunks of some rows. */
+TableStream *table_stream_begin(TableCall *call, const TableQuery *query, List *tables, Scan *scan,
+                                MemoryContext context, PgkmScanReport *report);
 
 /* No more passes: gives up the snapshot that they had. */
 void table_stream_end(TableStream *stream);

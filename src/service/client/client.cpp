@@ -73,11 +73,12 @@ PgkmStatus load(PgkmContext *context, const PgkmPoints *points, PgkmData **data,
         link.check_cancelled();
         auto rows = std::make_unique<LoadedRows>(LoadedRows{link, {points->d, points->element}});
         Request request = request_of(Op::load);
-        request.load = place_rows(link, *points);
+        int file;
+        request.load = place_rows(link, *points, &file);
         File copy;
-        if (request.load.segment == 0)
+        if (file < 0)
             copy = copy_rows(link, *points, request.load);
-        link.ask(request, copy.get());
+        link.ask(request, file < 0 ? copy.get() : file);
         *data = reinterpret_cast<PgkmData *>(rows.release());
     });
 }

@@ -51,8 +51,9 @@ File copy_rows(const Link &link, const PgkmPoints &points, const LoadRequest &pl
     return file;
 }
 
-LoadRequest place_rows(const Link &link, const PgkmPoints &points)
+LoadRequest place_rows(const Link &link, const PgkmPoints &points, int *file)
 {
+    *file = -1;
     LoadRequest place = {};
     place.element = points.element;
     place.n = points.n;
@@ -66,9 +67,9 @@ LoadRequest place_rows(const Link &link, const PgkmPoints &points)
     const auto inside = [&](const void *address, std::uint64_t length) {
         return address >= segment.base && offset(address) + length <= segment.bytes;
     };
-    if (segment.handle != 0 && inside(points.values, bytes) &&
+    if (segment.file != 0 && inside(points.values, bytes) &&
         (place.weighted == 0 || inside(points.weights, weight_bytes))) {
-        place.segment = segment.handle;
+        *file = segment.file;
         place.values = offset(points.values);
         place.weights = place.weighted != 0 ? offset(points.weights) : 0;
         place.bytes = segment.bytes;

@@ -6,9 +6,9 @@
 
 namespace pgkm::service {
 
-// Where the rows lie: in the server's segment, if the link has one that holds them all, or else
+// Where the rows lie: in the link's segment, whose *file is then set, if that holds them all; or else, *file being -1,
 // behind one another in a copy.
-LoadRequest place_rows(const Link &link, const PgkmPoints &points);
+LoadRequest place_rows(const Link &link, const PgkmPoints &points, int *file);
 
 // That copy, of memory that only this process has. Throws Error: the limit of host memory, no
 // memory, cancelled.

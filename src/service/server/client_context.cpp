@@ -218,7 +218,7 @@ void ClientContext::load(const LoadRequest &request, File passed)
 {
     unload();
     const std::lock_guard<std::mutex> lock(mutex_);
-    rows_ = std::make_unique<ClientRows>(state_.host, request, std::move(passed));
+    rows_ = std::make_unique<ClientRows>(request, std::move(passed));
     try {
         bring_rows(wanted_memory());
     } catch (...) {

@@ -23,12 +23,12 @@ std::uint64_t value_bytes(const LoadRequest &request, std::size_t element_bytes)
 void check_inside(const LoadRequest &request, std::uint64_t begin, std::uint64_t bytes)
 {
     if (begin % sizeof(double) != 0 || begin > request.bytes || bytes > request.bytes - begin)
-        refuse("rows that lie outside their segment");
+        refuse("rows that lie outside their memory");
 }
 
 } // namespace
 
-ClientRows::ClientRows(HostCalls &host, const LoadRequest &request, File passed) : host_(host)
+ClientRows::ClientRows(const LoadRequest &request, File passed)
 {
     points_.element = request.element == PGKM_FLOAT32 ? PGKM_FLOAT32 : PGKM_FLOAT64;
     points_.n = request.n;
@@ -36,32 +36,12 @@ ClientRows::ClientRows(HostCalls &host, const LoadRequest &request, File passed)
     check_inside(request, request.values, value_bytes(request, Shape{points_.d, points_.element}.element_bytes()));
     if (request.weighted != 0)
         check_inside(request, request.weights, static_cast<std::uint64_t>(request.n) * sizeof(double));
-    const char *base = map(request, std::move(passed));
+    if (!passed.is_open() || !is_safe(passed.get(), request.bytes))
+        refuse("no rows");
+    memory_ = Mapping(passed.get(), 0, request.bytes);
+    const char *base = memory_.get();
     points_.values = base + request.values;
     points_.weights = request.weighted == 0 ? nullptr : reinterpret_cast<const double *>(base + request.weights);
-}
-
-const char *ClientRows::map(const LoadRequest &request, File passed)
-{
-    if (request.segment == 0) {
-        if (!passed.is_open() || !is_safe(passed.get(), request.bytes))
-            refuse("no rows");
-        copy_ = Mapping(passed.get(), 0, request.bytes);
-        return copy_.get();
-    }
-    const PgkmSegment segment = host_.attach(request.segment);
-    if (segment.bytes < request.bytes) {
-        host_.detach(segment);
-        refuse("a segment that is shorter than the client says");
-    }
-    segment_ = segment;
-    return static_cast<const char *>(segment.base);
-}
-
-ClientRows::~ClientRows()
-{
-    if (segment_.handle != 0)
-        host_.detach(segment_);
 }
 
 std::uint64_t ClientRows::bytes() const

@@ -31,12 +31,12 @@ std::vector<PgkmDevice> find_devices(const PgkmBackend &table)
 
 } // namespace
 
-Server::Server(const PgkmBackend &table, const char *path, const PgkmServiceHost &host, const PgkmServiceLimits &limits)
+Server::Server(const PgkmBackend &table, const char *path, const PgkmServiceLimits &limits)
     : path_(path), stop_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))
 {
     // Also for what the driver starts: the server's signals are for the server's thread.
     const SignalsBlocked guard;
-    state_ = std::make_unique<ServerState>(table, find_devices(table), host);
+    state_ = std::make_unique<ServerState>(table, find_devices(table));
     set_limits(limits);
     listening_ = listen_at(path);
     thread_ = std::thread([this] { run(); });
@@ -46,9 +46,7 @@ Server::~Server()
 {
     const std::uint64_t one = 1;
     [[maybe_unused]] const ssize_t written = write(stop_.get(), &one, sizeof one);
-    state_->host.stop();
     thread_.join();
-    state_->host.serve(); // the last detaches
 }
 
 void Server::set_limits(const PgkmServiceLimits &limits)

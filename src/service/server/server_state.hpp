@@ -10,7 +10,7 @@
 
 #include "backend/backend.h"
 #include "service/server/devices.hpp"
-#include "service/server/host_calls.hpp"
+#include "service/server/wakeup.hpp"
 #include "service/wire/protocol.hpp"
 
 namespace pgkm::service {
@@ -20,15 +20,15 @@ class ClientContext;
 class ServerState {
   public:
     // Throws Error(PGKM_UNAVAILABLE) when no device is usable.
-    ServerState(const PgkmBackend &backend, const std::vector<PgkmDevice> &found, const PgkmServiceHost &server)
-        : table(backend), has_reduce(reduces(backend)), devices(found), host(server)
+    ServerState(const PgkmBackend &backend, const std::vector<PgkmDevice> &found)
+        : table(backend), has_reduce(reduces(backend)), devices(found)
     {
     }
 
     const PgkmBackend &table;
     const bool has_reduce;
     Devices devices;
-    HostCalls host;
+    Wakeup wakeup;
 
     // The clients that there are.
     void add(ClientContext *client);
@@ -65,7 +65,7 @@ class ServerState {
             if (!failed_.exchange(true))
                 failure_ = text;
         }
-        host.wake();
+        wakeup.wake();
     }
     PgkmServiceCounts counts() const;
     bool has_failed() const { return failed_.load(std::memory_order_relaxed); }

@@ -4,9 +4,8 @@
 // Reply, and sends the next; both are plain structs of fixed size over a SOCK_SEQPACKET socket
 // of the local machine, so that each end learns at once when the other one dies. Arrays never
 // travel through the socket: they lie in the client's arena, anonymous shared memory that comes
-// as a file descriptor with Op::open, and whose first page is the Control block. Rows lie in a
-// dynamic shared memory segment of the server, named by its handle, or in anonymous shared
-// memory that comes with Op::load.
+// as a file descriptor with Op::open, and whose first page is the Control block. Rows lie in
+// anonymous shared memory that comes with Op::load.
 //
 // Both ends are processes of one server, built from one source: a version tells whether that
 // holds. The service believes nothing else: it copies a call's structs before it looks at them
@@ -75,12 +74,11 @@ struct OpenRequest {
 };
 
 struct LoadRequest {
-    std::uint32_t segment; // handle of the server's; 0: the file descriptor that comes along
     std::int32_t element;
     std::int64_t n;
     std::int32_t d;
     std::int32_t weighted;
-    std::uint64_t values; // offsets in it
+    std::uint64_t values; // offsets in the file that comes along
     std::uint64_t weights;
     std::uint64_t bytes; // its length
 };
