@@ -18,6 +18,7 @@
 #include "service/client/client.hpp"
 #include "service/client/link.hpp"
 #include "service/server/server.hpp"
+#include "service/wire/fields.hpp"
 
 namespace pgkm::service {
 
@@ -72,6 +73,25 @@ class Service : public testing::Test {
     {
         PgkmError error;
         return guarded(&error, [&] { link.ask(request, passed); });
+    }
+    // Changes what a client has written of a call: what it says of it, and the numbers among its fields.
+    using Forge = std::function<void(CallRequest &, std::int64_t *)>;
+    // What the service answers to a call over load_rows()'s rows, as a client writes it and after that is changed.
+    PgkmStatus answer_call(
+        Link &link, Call &call, const Forge &forge = [](CallRequest &, std::int64_t *) {})
+    {
+        const RowShape rows = {100, 2, PGKM_FLOAT32};
+        CallWriter sizes(rows);
+        fields(sizes, call);
+        link.arena().grow(sizes.bytes());
+        CallWriter writer(rows, link.arena().get(), sizes);
+        fields(writer, call);
+        Request request = request_of(Op::call);
+        request.call.function = call.function;
+        request.call.n_problems = call.n_problems;
+        request.call.numbers = sizes.numbers();
+        forge(request.call, reinterpret_cast<std::int64_t *>(link.arena().get()));
+        return answer(link, request);
     }
     // Opens a job and loads 100 rows of two features, all zero.
     void load_rows(Link &link)

@@ -178,49 +178,75 @@ TEST_F(ServiceSums, RefusesMixturesThatCannotBe)
 {
     Link link(connect(), {}, {}, 0);
     ASSERT_NO_FATAL_FAILURE(load_rows(link));
-    link.arena().grow(std::uint64_t{1} << 16);
-    const auto refused = [&](Op op, std::int32_t components, std::int32_t type, std::uint32_t parts,
-                             std::int32_t label) {
-        std::memset(link.arena().get(), 0, link.arena().bytes());
-        Walk walk({2, PGKM_FLOAT32}, 1, link.arena().get());
-        WireProblem &problem = *walk.problems();
-        problem.n_rows = 100;
-        problem.k = components;
-        problem.covariance_type = type;
-        problem.parts = parts;
-        if (op == Op::em_step && (parts & part_given_labels) != 0)
-            walk.next(problem).given_labels[99] = label;
-        Request request = request_of(op);
-        request.call.n_problems = 1;
-        return answer(link, request);
+    const std::vector<double> numbers(3 * 2 * 2, 0.5);
+    std::vector<std::int32_t> labels(100, 2), found(100);
+    std::vector<double> masses(3), first(3 * 2), second(3 * 3);
+    PgkmProblem problem = rows_of(0, 100);
+    PgkmMixture mixture = {};
+    PgkmMixtureSums sums = {};
+    PgkmMoments moments = {numbers.data(), masses.data(), second.data(), 0.0};
+    Call call = {};
+    call.n_problems = 1;
+    call.problems = &problem;
+    call.mixtures = &mixture;
+    call.sums = &sums;
+    call.moments = &moments;
+    const auto with_density = [&] {
+        call.function = Function::em_step;
+        mixture = {3, PGKM_COVARIANCE_FULL, numbers.data(), numbers.data(), numbers.data(), numbers.data(), nullptr};
+        sums = {0.0, nullptr, nullptr, nullptr, found.data()};
     };
-    const std::uint32_t density = part_means | part_density | part_labels,
-                        sums = part_means | part_given_labels | part_mixture_sums;
-    EXPECT_EQ(refused(Op::em_step, 0, PGKM_COVARIANCE_FULL, density, 0), PGKM_INVALID) << "no components";
-    EXPECT_EQ(refused(Op::em_step, 3, 4, density, 0), PGKM_INVALID) << "no such type";
-    EXPECT_EQ(refused(Op::em_step, 3, -1, density, 0), PGKM_INVALID) << "no such type";
-    EXPECT_EQ(refused(Op::em_step, 3, PGKM_COVARIANCE_FULL, part_density, 0), PGKM_INVALID) << "no means";
-    EXPECT_EQ(refused(Op::em_step, 3, PGKM_COVARIANCE_FULL, part_means, 0), PGKM_INVALID) << "no density, no labels";
-    EXPECT_EQ(refused(Op::em_step, 3, PGKM_COVARIANCE_FULL, part_means | part_given_labels, 0), PGKM_INVALID)
-        << "no sums";
-    EXPECT_EQ(refused(Op::em_step, 3, PGKM_COVARIANCE_DIAG, sums, 3), PGKM_INVALID) << "a label of no component";
-    EXPECT_EQ(refused(Op::em_step, 3, PGKM_COVARIANCE_DIAG, sums, -1), PGKM_INVALID) << "a label of no component";
-    EXPECT_EQ(refused(Op::em_step, 1 << 20, PGKM_COVARIANCE_FULL, density, 0), PGKM_INVALID)
-        << "an arena that does not hold it";
-    EXPECT_EQ(refused(Op::moments, 0, PGKM_COVARIANCE_FULL, part_statistics, 0), PGKM_INVALID) << "no sums";
-    EXPECT_EQ(refused(Op::moments, 0, PGKM_COVARIANCE_FULL, part_moments, 0), PGKM_OK);
-    EXPECT_EQ(refused(Op::em_step, 3, PGKM_COVARIANCE_DIAG, sums, 2), PGKM_OK);
+    const auto with_labels = [&](std::int32_t last) {
+        with_density();
+        labels[99] = last;
+        mixture.covariance_type = PGKM_COVARIANCE_DIAG;
+        mixture.labels = labels.data();
+        sums = {0.0, masses.data(), first.data(), second.data(), nullptr};
+    };
+    enum Number { first_row, n_rows, k, type, n_means };
+    const auto forged = [&](Number number, std::int64_t value) {
+        with_density();
+        return answer_call(link, call, [&](CallRequest &, std::int64_t *at) { at[number] = value; });
+    };
+    EXPECT_EQ(forged(k, 3), PGKM_OK);
+    EXPECT_EQ(forged(k, 0), PGKM_INVALID) << "no components";
+    EXPECT_EQ(forged(k, 1 << 20), PGKM_INVALID) << "more than there are means";
+    EXPECT_EQ(forged(type, PGKM_COVARIANCE_SPHERICAL + 1), PGKM_INVALID) << "no such type";
+    EXPECT_EQ(forged(type, -1), PGKM_INVALID) << "no such type";
+    EXPECT_EQ(forged(type, PGKM_COVARIANCE_TIED), PGKM_INVALID) << "factors of another";
+    EXPECT_EQ(forged(n_means, 0), PGKM_INVALID) << "no means";
+    with_density();
+    mixture.factors = nullptr;
+    EXPECT_EQ(answer_call(link, call), PGKM_INVALID) << "no density, no labels";
+    with_labels(2);
+    EXPECT_EQ(answer_call(link, call), PGKM_OK);
+    with_labels(3);
+    EXPECT_EQ(answer_call(link, call), PGKM_INVALID) << "a label of no component";
+    with_labels(-1);
+    EXPECT_EQ(answer_call(link, call), PGKM_INVALID) << "a label of no component";
+    with_labels(2);
+    sums.masses = nullptr;
+    EXPECT_EQ(answer_call(link, call), PGKM_INVALID) << "no sums";
+    call.function = Function::moments;
+    EXPECT_EQ(answer_call(link, call), PGKM_OK);
+    EXPECT_EQ(answer_call(link, call, [](CallRequest &, std::int64_t *at) { at[3] = 1; }), PGKM_INVALID)
+        << "sums of another length";
 }
 
 TEST(ServiceArrays, SizesThatOverflowAreRefused)
 {
-    WireProblem problem = {};
-    problem.n_rows = 1;
-    problem.k = INT32_MAX;
-    problem.covariance_type = PGKM_COVARIANCE_FULL;
-    problem.parts = part_density;
-    Walk walk({INT32_MAX, PGKM_FLOAT32}, 1, nullptr);
-    EXPECT_THROW(walk.next(problem), Error);
+    const double one = 1.0;
+    PgkmProblem problem = rows_of(0, 1);
+    PgkmMixture mixture = {INT32_MAX, PGKM_COVARIANCE_FULL, &one, &one, &one, &one, nullptr};
+    PgkmMixtureSums sums = {};
+    Call call = {};
+    call.function = Function::em_step;
+    call.n_problems = 1;
+    call.problems = &problem;
+    call.mixtures = &mixture;
+    call.sums = &sums;
+    CallWriter sizes({1, INT32_MAX, PGKM_FLOAT32});
+    EXPECT_THROW(fields(sizes, call), Error);
 }
 
 } // namespace

@@ -66,12 +66,12 @@ TEST(Arena, IsNoLongerThanItIs)
 TEST_F(Service, RefusesNonsense)
 {
     Link link(connect(), {}, {}, 0);
-    EXPECT_EQ(answer(link, request_of(Op::fit)), PGKM_INVALID) << "no open";
+    EXPECT_EQ(answer(link, request_of(Op::call)), PGKM_INVALID) << "no open";
     EXPECT_EQ(answer(link, request_of(Op::open)), PGKM_INVALID) << "no arena";
     EXPECT_EQ(answer(link, request_of(static_cast<Op>(99))), PGKM_INVALID);
     EXPECT_EQ(answer(link, request_of(Op::open), link.arena().fd()), PGKM_OK);
     EXPECT_EQ(answer(link, request_of(static_cast<Op>(99))), PGKM_INVALID);
-    EXPECT_EQ(answer(link, request_of(Op::fit)), PGKM_INVALID) << "no rows";
+    EXPECT_EQ(answer(link, request_of(Op::call)), PGKM_INVALID) << "no rows";
     Request load = request_of(Op::load);
     EXPECT_EQ(answer(link, load), PGKM_INVALID) << "no shape";
     load.load.n = INT64_MAX;
@@ -93,31 +93,140 @@ TEST_F(Service, RefusesProblemsThatCannotBe)
 {
     Link link(connect(), {}, {}, 0);
     ASSERT_NO_FATAL_FAILURE(load_rows(link));
-    link.arena().grow(4096);
-    auto *problem = reinterpret_cast<WireProblem *>(link.arena().get());
-    Request fit = request_of(Op::fit);
-    fit.call.fit = {PGKM_L2, 3};
-    const auto refused = [&](std::int64_t count, std::int64_t first, std::int64_t n, std::int32_t k,
-                             std::uint32_t parts) {
-        *problem = {};
-        problem->first_row = first;
-        problem->n_rows = n;
-        problem->k = k;
-        problem->parts = parts;
-        fit.call.n_problems = count;
-        return answer(link, fit);
+    float centroids[4] = {};
+    const PgkmFeatureScale scales[2] = {{0.0, 40}, {0.0, 40}};
+    PgkmProblem problem = {};
+    problem.n_rows = 100;
+    problem.k = 2;
+    problem.centroids = centroids;
+    problem.feature_scales = scales;
+    Call call = {};
+    call.function = Function::fit;
+    call.n_problems = 1;
+    call.problems = &problem;
+    call.fit = {PGKM_L2, 3};
+    enum Number { metric, max_iter, first_row, n_rows, tol, k, weight_exponent, distance_exponent, n_scales, n_values };
+    const auto refused = [&](Number number, std::int64_t value) {
+        return answer_call(link, call, [&](CallRequest &, std::int64_t *numbers) { numbers[number] = value; });
     };
-    const std::uint32_t parts = part_centroids | part_scales;
-    EXPECT_EQ(refused(0, 0, 100, 2, parts), PGKM_INVALID);
-    EXPECT_EQ(refused(INT64_MAX, 0, 100, 2, parts), PGKM_INVALID);
-    EXPECT_EQ(refused(1, 1, 100, 2, parts), PGKM_INVALID);
-    EXPECT_EQ(refused(1, -1, 100, 2, parts), PGKM_INVALID);
-    EXPECT_EQ(refused(1, INT64_MAX, 100, 2, parts), PGKM_INVALID);
-    EXPECT_EQ(refused(1, 0, 0, 2, parts), PGKM_INVALID);
-    EXPECT_EQ(refused(1, 0, 100, 0, parts), PGKM_INVALID);
-    EXPECT_EQ(refused(1, 0, 100, INT32_MAX, parts), PGKM_INVALID) << "an arena that does not hold them";
-    EXPECT_EQ(refused(1, 0, 100, 2, part_scales), PGKM_INVALID) << "no centroids";
-    EXPECT_EQ(refused(1, 0, 100, 2, parts), PGKM_OK);
+    EXPECT_EQ(answer_call(link, call), PGKM_OK);
+    EXPECT_EQ(refused(metric, 2), PGKM_INVALID) << "no such metric";
+    EXPECT_EQ(refused(metric, -1), PGKM_INVALID) << "no such metric";
+    EXPECT_EQ(refused(first_row, 1), PGKM_INVALID);
+    EXPECT_EQ(refused(first_row, -1), PGKM_INVALID);
+    EXPECT_EQ(refused(first_row, INT64_MAX), PGKM_INVALID);
+    EXPECT_EQ(refused(n_rows, 0), PGKM_INVALID);
+    EXPECT_EQ(refused(n_rows, 101), PGKM_INVALID);
+    EXPECT_EQ(refused(k, 0), PGKM_INVALID);
+    EXPECT_EQ(refused(k, -2), PGKM_INVALID);
+    EXPECT_EQ(refused(k, 3), PGKM_INVALID) << "more than there are centroids";
+    EXPECT_EQ(refused(n_values, 3), PGKM_INVALID) << "an array of another length";
+    EXPECT_EQ(refused(n_values, 0), PGKM_INVALID) << "no centroids";
+    EXPECT_EQ(refused(n_scales, 3), PGKM_INVALID) << "an array of another length";
+    EXPECT_EQ(refused(weight_exponent, INT32_MAX), PGKM_OK) << "a number that is nearest to it";
+    const auto counted = [&](std::int64_t problems, std::uint64_t numbers) {
+        return answer_call(link, call, [&](CallRequest &request, std::int64_t *) {
+            request.n_problems = problems;
+            request.numbers = numbers;
+        });
+    };
+    EXPECT_EQ(counted(1, 13), PGKM_OK);
+    EXPECT_EQ(counted(0, 13), PGKM_INVALID);
+    EXPECT_EQ(counted(2, 13), PGKM_INVALID) << "numbers of one";
+    EXPECT_EQ(counted(INT64_MAX, 13), PGKM_INVALID);
+    EXPECT_EQ(counted(1, 12), PGKM_INVALID);
+    EXPECT_EQ(counted(1, UINT64_MAX), PGKM_INVALID);
+    EXPECT_EQ(counted(1, link.arena().bytes() / 8), PGKM_INVALID) << "no room for arrays";
+    call.function = static_cast<Function>(7);
+    EXPECT_EQ(answer_call(link, call), PGKM_INVALID) << "no such function";
+    const auto begins = [&](std::int64_t init) {
+        call.function = Function::seed;
+        return answer_call(link, call, [&](CallRequest &, std::int64_t *numbers) { numbers[0] = init; });
+    };
+    EXPECT_EQ(begins(PGKM_INIT_FIRST), PGKM_OK);
+    EXPECT_EQ(begins(PGKM_INIT_FIRST + 1), PGKM_INVALID) << "no such way to begin";
+    EXPECT_EQ(begins(-1), PGKM_INVALID);
+}
+
+// Whatever one number of a call is, the service answers.
+TEST_F(Service, SurvivesForgedNumbers)
+{
+    Link link(connect(), {}, {}, 0);
+    ASSERT_NO_FATAL_FAILURE(load_rows(link));
+    std::vector<float> centroids(2 * 2);
+    std::vector<std::int32_t> labels(100);
+    std::vector<PgkmInt128> totals(2 * 2);
+    const PgkmFeatureScale scales[2] = {{0.0, 40}, {0.0, 40}};
+    PgkmProblem problem = {};
+    problem.n_rows = 100;
+    problem.k = 2;
+    problem.centroids = centroids.data();
+    problem.feature_scales = scales;
+    PgkmAssignment assignment = {labels.data(), nullptr, totals.data(), totals.data(), nullptr, nullptr};
+    Call call = {};
+    call.function = Function::assign;
+    call.n_problems = 1;
+    call.problems = &problem;
+    call.assignments = &assignment;
+    for (std::size_t number = 0; number < 13; ++number)
+        for (const std::int64_t value : {INT64_MIN, std::int64_t{-1}, std::int64_t{0}, std::int64_t{1},
+                                         std::int64_t{INT32_MAX}, INT64_MAX / 2, INT64_MAX}) {
+            const PgkmStatus status =
+                answer_call(link, call, [&](CallRequest &, std::int64_t *numbers) { numbers[number] = value; });
+            EXPECT_TRUE(status == PGKM_OK || status == PGKM_INVALID) << number << " " << value << " " << status;
+        }
+    EXPECT_EQ(answer_call(link, call), PGKM_OK);
+}
+
+// What the service says is checked, too.
+TEST(ServiceAnswers, ThatCannotBeAreRefused)
+{
+    const RowShape rows = {100, 2, PGKM_FLOAT32};
+    std::vector<float> centroids(2 * 2);
+    PgkmProblem problem = {};
+    problem.n_rows = 100;
+    problem.k = 2;
+    problem.centroids = centroids.data();
+    Call call = {};
+    call.function = Function::seed;
+    call.n_problems = 1;
+    call.problems = &problem;
+    std::vector<std::int64_t> arena(1024);
+    CallWriter sizes(rows);
+    fields(sizes, call);
+    const auto takes = [&](std::int64_t found) {
+        auto *base = reinterpret_cast<char *>(arena.data());
+        CallWriter writer(rows, base, sizes);
+        fields(writer, call);
+        arena[sizes.numbers() - 1] = found;
+        ResultReader reader(rows, base, sizes);
+        PgkmError error;
+        const PgkmStatus status = guarded(&error, [&] { fields(reader, call); });
+        problem.k = 2;
+        return status;
+    };
+    EXPECT_EQ(takes(1), PGKM_OK);
+    EXPECT_EQ(takes(2), PGKM_OK);
+    EXPECT_EQ(takes(0), PGKM_INVALID);
+    EXPECT_EQ(takes(-1), PGKM_INVALID);
+    EXPECT_EQ(takes(3), PGKM_INVALID) << "more centroids than were asked for";
+    PgkmReduced reduced = {};
+    call.function = Function::reduce;
+    call.reduced = &reduced;
+    sizes = CallWriter(rows);
+    fields(sizes, call);
+    const auto fault = [&](std::int64_t of) {
+        auto *base = reinterpret_cast<char *>(arena.data());
+        CallWriter writer(rows, base, sizes);
+        fields(writer, call);
+        arena[sizes.numbers() - 4] = of;
+        ResultReader reader(rows, base, sizes);
+        PgkmError error;
+        return guarded(&error, [&] { fields(reader, call); });
+    };
+    EXPECT_EQ(fault(PGKM_FAULT_TOTAL), PGKM_OK);
+    EXPECT_EQ(fault(PGKM_FAULT_TOTAL + 1), PGKM_INVALID) << "no such fault";
+    EXPECT_EQ(fault(-1), PGKM_INVALID);
 }
 
 TEST_F(Service, AClientThatSpeaksAnotherVersionIsToldSo)
@@ -126,7 +235,7 @@ TEST_F(Service, AClientThatSpeaksAnotherVersionIsToldSo)
     ASSERT_GE(channel, 0);
     PgkmError error;
     ASSERT_EQ(pgkm_service_ready(channel, 5000, &error), 1);
-    Request request = request_of(Op::fit); // without an open it would be answered by an error
+    Request request = request_of(Op::call); // without an open it would be answered by an error
     request.magic ^= 1;
     ASSERT_TRUE(send_message(channel, &request, sizeof request));
     EXPECT_EQ(pgkm_service_ready(channel, 5000, &error), 1) << "by the service's own number alone";
@@ -168,7 +277,7 @@ TEST_F(Service, AnAnswerThatNobodyAwaitedIsSkipped)
     PgkmError error;
     ASSERT_EQ(pgkm_service_ready(channel, 5000, &error), 1);
     Link link(channel, {}, {}, 0);
-    EXPECT_EQ(answer(link, request_of(Op::fit)), PGKM_INVALID) << "no open";
+    EXPECT_EQ(answer(link, request_of(Op::call)), PGKM_INVALID) << "no open";
     EXPECT_EQ(answer(link, request_of(Op::open), link.arena().fd()), PGKM_OK);
 }
 

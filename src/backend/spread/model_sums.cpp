@@ -1,6 +1,7 @@
 // model_sums.cpp - sums in float64, which are added in the order of the contexts.
 #include "backend/spread/model_sums.hpp"
 
+#include "backend/calls.hpp"
 #include "backend/spread/calls.hpp"
 #include "numeric/error.hpp"
 
@@ -17,18 +18,6 @@ struct MixtureSums {
     PgkmMixture mixture;
     PgkmMixtureSums view;
 };
-
-std::int64_t squares_of(const PgkmMixture &mixture, std::int64_t d)
-{
-    switch (mixture.covariance_type) {
-    case PGKM_COVARIANCE_FULL:
-        return mixture.k * (d * (d + 1) / 2);
-    case PGKM_COVARIANCE_TIED:
-        return 0;
-    default:
-        return mixture.k * d;
-    }
-}
 
 } // namespace
 
@@ -47,7 +36,7 @@ PgkmStatus spread_moments(PgkmData *data, const PgkmProblem *problems, std::int6
                 if (of.whole)
                     return made;
                 made.view.sums = room(made.sums, made.view.sums, d);
-                made.view.cross = room(made.cross, made.view.cross, d * (d + 1) / 2);
+                made.view.cross = room(made.cross, made.view.cross, triangle_size(d));
                 return made;
             },
             [](const PgkmBackend &inner, PgkmData *there, PgkmProblem *own, std::int64_t count, Moments *found,
@@ -73,7 +62,8 @@ PgkmStatus spread_em_step(PgkmData *data, const PgkmProblem *problems, std::int6
         Rows &rows = self(data);
         const std::int64_t d = rows.points().d;
         const auto few_rows = [&](std::int64_t problem) { // the same
-            return squares_of(mixtures[problem], d) > problems[problem].n_rows * d;
+            return second_size(mixtures[problem].covariance_type, mixtures[problem].k, d) >
+                   problems[problem].n_rows * d;
         };
         call_shares<MixtureSums>(
             rows, problems, n_problems, few_rows,
@@ -85,7 +75,8 @@ PgkmStatus spread_em_step(PgkmData *data, const PgkmProblem *problems, std::int6
                 made.view.labels = behind(made.view.labels, of.skip);
                 made.view.masses = room(made.masses, made.view.masses, made.mixture.k);
                 made.view.first = room(made.means, made.view.first, made.mixture.k * d);
-                made.view.second = room(made.squares, made.view.second, squares_of(made.mixture, d));
+                made.view.second =
+                    room(made.squares, made.view.second, second_size(made.mixture.covariance_type, made.mixture.k, d));
                 return made;
             },
             [](const PgkmBackend &inner, PgkmData *there, PgkmProblem *own, std::int64_t count, MixtureSums *found,

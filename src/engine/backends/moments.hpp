@@ -4,22 +4,11 @@
 #include <functional>
 #include <vector>
 
+#include "backend/calls.hpp"
 #include "engine/backends/session.hpp"
 #include "numeric/large_array.hpp"
 
 namespace pgkm {
-
-// Values of a lower triangle d x d by rows: element (a, b), b <= a, at a (a + 1) / 2 + b.
-inline std::int64_t triangle_size(std::int64_t d)
-{
-    return d * (d + 1) / 2;
-}
-
-// Values of PgkmMixtureSums.second.
-inline std::int64_t second_size(PgkmCovariance type, std::int64_t k, std::int64_t d)
-{
-    return type == PGKM_COVARIANCE_FULL ? k * triangle_size(d) : type == PGKM_COVARIANCE_TIED ? 0 : k * d;
-}
 
 // Of the n rows of one problem.
 struct CrossMoments {

@@ -2,18 +2,28 @@
 #include "service/client/client.hpp"
 
 #include <algorithm>
-#include <cstring>
+#include <atomic>
 #include <memory>
 
 #include "numeric/error.hpp"
-#include "service/client/call.hpp"
-#include "service/client/sums.hpp"
 #include "service/client/handover.hpp"
+#include "service/client/link.hpp"
+#include "service/wire/fields.hpp"
 
 namespace pgkm::service {
 namespace {
 
 constexpr std::int32_t most_devices = PGKM_SERVICE_DEVICES;
+
+// As the service said that this process has heard of last. A server has one service, and that one plugin; every job
+// begins with an answer of it.
+std::atomic<bool> knows_reduce{true};
+
+// PgkmData of this table.
+struct LoadedRows {
+    Link &link;
+    RowShape shape;
+};
 
 Link *self(PgkmContext *context)
 {
@@ -71,7 +81,7 @@ PgkmStatus load(PgkmContext *context, const PgkmPoints *points, PgkmData **data,
     return guarded(error, [&] {
         Link &link = *self(context);
         link.check_cancelled();
-        auto rows = std::make_unique<LoadedRows>(LoadedRows{link, {points->d, points->element}});
+        auto rows = std::make_unique<LoadedRows>(LoadedRows{link, shape_of(*points)});
         Request request = request_of(Op::load);
         int file;
         request.load = place_rows(link, *points, &file);
@@ -90,133 +100,114 @@ void unload(PgkmData *data)
     delete self(data);
 }
 
-// Problems with the centroids that a call begins with; parts(i) are the other arrays of problem i.
-template <typename Parts>
-void describe_clusters(Call &call, const PgkmProblem *problems, Parts &&parts)
+// Archives of this end write only what a function finds.
+Call call_of(Function function, const PgkmProblem *problems, std::int64_t n_problems)
 {
-    call.describe(
-        [&](std::size_t i) {
-            const PgkmProblem &from = problems[i];
-            WireProblem to = wire_range(from, parts(i) | part_centroids | part_if(from.feature_scales, part_scales));
-            to.k = from.k;
-            to.weight_exponent = from.weight_exponent;
-            to.distance_exponent = from.distance_exponent;
-            to.tol = from.tol;
-            to.restart = from.restart;
-            return to;
-        },
-        [&](std::size_t i, const Arrays &arrays) {
-            std::memcpy(arrays.centroids, problems[i].centroids, problems[i].k * call.row_bytes());
-            copy_array(arrays.scales, problems[i].feature_scales, call.d());
-        });
+    Call call = {};
+    call.function = function;
+    call.n_problems = n_problems;
+    call.problems = const_cast<PgkmProblem *>(problems);
+    return call;
+}
+
+PgkmStatus ask(PgkmData *data, Call call, PgkmError *error)
+{
+    return guarded(error, [&] {
+        const auto &[link, rows] = *self(data);
+        CallWriter sizes(rows);
+        fields(sizes, call);
+        link.check_memory(sizes.bytes());
+        link.arena().grow(sizes.bytes());
+        CallWriter writer(rows, link.arena().get(), sizes);
+        fields(writer, call);
+        Request request = request_of(Op::call);
+        request.call.function = call.function;
+        request.call.n_problems = call.n_problems;
+        request.call.numbers = sizes.numbers();
+        link.check_cancelled();
+        ResultReader reader(rows, link.arena().get(), sizes);
+        try {
+            link.ask(request);
+        } catch (const Error &failed) {
+            if (call.function == Function::reduce && failed.status() == PGKM_INVALID) // it says in which row
+                fields(reader, call);
+            throw;
+        }
+        fields(reader, call);
+    });
 }
 
 PgkmStatus summarise(PgkmData *data, const PgkmProblem *problems, std::int64_t n_problems, std::int32_t want_moments,
                      PgkmSummary *summaries, PgkmError *error)
 {
-    return guarded(error, [&] {
-        Call call(data, Op::summarise, n_problems);
-        call.request().want_moments = want_moments;
-        call.describe([&](std::size_t i) { return wire_range(problems[i], part_statistics); },
-                      [](std::size_t, const Arrays &) {});
-        call.run([&](std::size_t i, const WireProblem &problem, const Arrays &arrays) {
-            const std::uint64_t d = call.d();
-            PgkmSummary &to = summaries[i];
-            copy_array(to.min, arrays.statistics, d);
-            copy_array(to.max, arrays.statistics + d, d);
-            if (want_moments != 0) {
-                copy_array(to.mean, arrays.statistics + 2 * d, d);
-                copy_array(to.variance, arrays.statistics + 3 * d, d);
-            }
-            to.max_weight = problem.max_weight;
-        });
-    });
-}
-
-// seed() and fit() write centroids and what follows from them.
-void take_centroids(const Call &call, PgkmProblem &to, const WireProblem &problem, const Arrays &arrays)
-{
-    to.k = std::min(to.k, problem.found_k);
-    std::memcpy(to.centroids, arrays.centroids, to.k * call.row_bytes());
+    Call call = call_of(Function::summarise, problems, n_problems);
+    call.want_moments = want_moments;
+    call.summaries = summaries;
+    return ask(data, call, error);
 }
 
 PgkmStatus seed(PgkmData *data, PgkmProblem *problems, std::int64_t n_problems, const PgkmSeedParams *params,
                 PgkmError *error)
 {
-    return guarded(error, [&] {
-        Call call(data, Op::seed, n_problems);
-        PgkmSeedParams &to = call.request().seed; // field by field: what lies between them stays zero
-        to.init = params->init;
-        to.seed = params->seed;
-        to.restart = params->restart;
-        describe_clusters(call, problems, [](std::size_t) { return 0u; });
-        call.run([&](std::size_t i, const WireProblem &problem, const Arrays &arrays) {
-            take_centroids(call, problems[i], problem, arrays);
-        });
-    });
+    Call call = call_of(Function::seed, problems, n_problems);
+    call.seed = *params;
+    return ask(data, call, error);
 }
 
 PgkmStatus fit(PgkmData *data, PgkmProblem *problems, std::int64_t n_problems, const PgkmFitParams *params,
                PgkmError *error)
 {
-    return guarded(error, [&] {
-        Call call(data, Op::fit, n_problems);
-        call.request().fit = *params;
-        describe_clusters(call, problems, [](std::size_t) { return 0u; });
-        call.run([&](std::size_t i, const WireProblem &problem, const Arrays &arrays) {
-            take_centroids(call, problems[i], problem, arrays);
-            problems[i].n_iter = problem.n_iter;
-            problems[i].converged = problem.converged;
-            problems[i].shift = problem.shift;
-        });
-    });
+    Call call = call_of(Function::fit, problems, n_problems);
+    call.fit = *params;
+    return ask(data, call, error);
 }
 
 PgkmStatus assign(PgkmData *data, const PgkmProblem *problems, std::int64_t n_problems, PgkmAssignment *assignments,
                   PgkmError *error)
 {
-    return guarded(error, [&] {
-        Call call(data, Op::assign, n_problems);
-        describe_clusters(call, problems, [&](std::size_t i) {
-            const PgkmAssignment &to = assignments[i];
-            return part_if(to.labels, part_labels) | part_if(to.distances, part_distances) |
-                   part_if(to.totals, part_totals) | part_if(to.masses, part_masses) | part_if(to.within, part_within) |
-                   part_if(to.sizes, part_sizes);
-        });
-        call.run([&](std::size_t i, const WireProblem &, const Arrays &arrays) {
-            const PgkmAssignment &to = assignments[i];
-            const auto n = static_cast<std::uint64_t>(problems[i].n_rows),
-                       k = static_cast<std::uint64_t>(problems[i].k);
-            copy_array(to.labels, arrays.labels, n);
-            copy_array(to.distances, arrays.distances, n);
-            copy_array(to.totals, arrays.totals, k * call.d());
-            copy_array(to.masses, arrays.masses, k);
-            copy_array(to.within, arrays.within, k);
-            copy_array(to.sizes, arrays.sizes, k);
-        });
-    });
+    Call call = call_of(Function::assign, problems, n_problems);
+    call.assignments = assignments;
+    return ask(data, call, error);
+}
+
+PgkmStatus moments(PgkmData *data, const PgkmProblem *problems, std::int64_t n_problems, PgkmMoments *sums,
+                   PgkmError *error)
+{
+    Call call = call_of(Function::moments, problems, n_problems);
+    call.moments = sums;
+    return ask(data, call, error);
+}
+
+PgkmStatus em_step(PgkmData *data, const PgkmProblem *problems, std::int64_t n_problems, const PgkmMixture *mixtures,
+                   PgkmMixtureSums *sums, PgkmError *error)
+{
+    Call call = call_of(Function::em_step, problems, n_problems);
+    call.mixtures = const_cast<PgkmMixture *>(mixtures);
+    call.sums = sums;
+    return ask(data, call, error);
+}
+
+PgkmStatus reduce(PgkmData *data, const PgkmProblem *problems, std::int64_t n_problems, const PgkmReduction *reduction,
+                  PgkmReduced *reduced, PgkmError *error)
+{
+    if (data == nullptr)
+        return knows_reduce.load() ? set_error(error, PGKM_OK, "")
+                                   : set_error(error, PGKM_UNSUPPORTED, "the GPU service found no NVRTC (libnvrtc.so)");
+    Call call = call_of(Function::reduce, problems, n_problems);
+    call.reduction = *reduction;
+    call.values = values_in(*reduction);
+    call.cells = cells_in(*reduction);
+    call.reduced = reduced;
+    return ask(data, call, error);
 }
 
 } // namespace
 
 const PgkmBackend *client_backend()
 {
-    static const PgkmBackend table = {PGKM_BACKEND_ABI,
-                                      sizeof(PgkmBackend),
-                                      "cuda",
-                                      probe,
-                                      strategies,
-                                      open,
-                                      close,
-                                      load,
-                                      unload,
-                                      summarise,
-                                      seed,
-                                      fit,
-                                      assign,
-                                      client_moments,
-                                      client_em_step,
-                                      client_reduce};
+    static const PgkmBackend table = {
+        PGKM_BACKEND_ABI, sizeof(PgkmBackend), "cuda", probe, strategies, open,    close,   load,
+        unload,           summarise,           seed,   fit,   assign,     moments, em_step, reduce};
     return &table;
 }
 
@@ -237,7 +228,7 @@ int await_hello(int channel, int milliseconds, PgkmError *error)
     if (received == Received::other || (received == Received::message && reply.magic != magic))
         set_error(error, PGKM_UNAVAILABLE, "the GPU service belongs to another version of pg_kmeans");
     else if (received == Received::message && reply.serial == 0) {
-        note_reduce(reply.has_reduce != 0);
+        knows_reduce.store(reply.has_reduce != 0);
         return 1;
     }
     return -1;

@@ -235,13 +235,13 @@ void ClientContext::unload()
     rows_.reset();
 }
 
-void ClientContext::call(Op op, const CallRequest &request, std::uint64_t arena_bytes)
+void ClientContext::call(const CallRequest &request, std::uint64_t arena_bytes)
 {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (rows_ == nullptr)
         refuse("a call before any rows");
     arena_.follow(arena_bytes);
-    Problems problems(op, request, rows_->points(), arena_);
+    Problems problems(request, rows_->points(), arena_);
     if (data_ == nullptr)
         bring_rows(wanted_memory());
     PgkmError error = {};
@@ -252,7 +252,7 @@ void ClientContext::call(Op op, const CallRequest &request, std::uint64_t arena_
         status = in_turn(problems.work(), &error, run);
     }
     last_used_ = Clock::now();
-    if (status == PGKM_OK || op == Op::reduce) // a reduction that fails says where
+    if (status == PGKM_OK || request.function == Function::reduce) // a reduction that fails says where
         problems.write_back();
     if (status != PGKM_OK)
         raise(status, error);

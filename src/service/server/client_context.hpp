@@ -27,7 +27,7 @@ class ClientContext {
     // All throw Error; what a client may have got wrong is PGKM_INVALID.
     void load(const LoadRequest &request, File passed);
     void unload();
-    void call(Op op, const CallRequest &request, std::uint64_t arena_bytes);
+    void call(const CallRequest &request, std::uint64_t arena_bytes);
 
     // From another client's thread: gives memory of that device back if there was no call for so long.
     // The next call brings the rows again, to any device.

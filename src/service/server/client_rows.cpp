@@ -2,7 +2,6 @@
 #include "service/server/client_rows.hpp"
 
 #include "numeric/error.hpp"
-#include "service/wire/arrays.hpp"
 #include "service/server/problems.hpp"
 
 namespace pgkm::service {
@@ -33,7 +32,7 @@ ClientRows::ClientRows(const LoadRequest &request, File passed)
     points_.element = request.element == PGKM_FLOAT32 ? PGKM_FLOAT32 : PGKM_FLOAT64;
     points_.n = request.n;
     points_.d = request.d;
-    check_inside(request, request.values, value_bytes(request, Shape{points_.d, points_.element}.element_bytes()));
+    check_inside(request, request.values, value_bytes(request, shape_of(points_).element_bytes()));
     if (request.weighted != 0)
         check_inside(request, request.weights, static_cast<std::uint64_t>(request.n) * sizeof(double));
     if (!passed.is_open() || !is_safe(passed.get(), request.bytes))
@@ -47,7 +46,7 @@ ClientRows::ClientRows(const LoadRequest &request, File passed)
 std::uint64_t ClientRows::bytes() const
 {
     const auto n = static_cast<std::uint64_t>(points_.n);
-    return n * static_cast<std::uint64_t>(points_.d) * Shape{points_.d, points_.element}.element_bytes() +
+    return n * static_cast<std::uint64_t>(points_.d) * shape_of(points_).element_bytes() +
            (points_.weights == nullptr ? 0 : n * sizeof(double));
 }
 

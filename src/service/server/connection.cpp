@@ -112,14 +112,8 @@ void Connection::answer(const Request &request, File passed, Reply *reply)
         return client_->load(request.load, std::move(passed));
     case Op::unload:
         return client_->unload();
-    case Op::summarise:
-    case Op::seed:
-    case Op::fit:
-    case Op::assign:
-    case Op::moments:
-    case Op::em_step:
-    case Op::reduce:
-        return client_->call(request.op, request.call, request.arena_bytes);
+    case Op::call:
+        return client_->call(request.call, request.arena_bytes);
     default:
         throw Error(PGKM_INVALID, "the GPU service got an unknown request");
     }

@@ -1,10 +1,10 @@
-// problems.hpp - one call's problems, copied out of the arena and checked.
+// problems.hpp - one call's problems, read from the arena and checked.
 #pragma once
 
 #include <vector>
 
 #include "service/wire/arena.hpp"
-#include "service/wire/arrays.hpp"
+#include "service/wire/fields.hpp"
 
 namespace pgkm::service {
 
@@ -13,44 +13,40 @@ namespace pgkm::service {
 class Problems {
   public:
     // Throws Error(PGKM_INVALID) for what cannot be: rows or arrays that are not there.
-    Problems(Op op, const CallRequest &request, const PgkmPoints &points, const Arena &arena);
+    Problems(const CallRequest &request, const PgkmPoints &points, const Arena &arena);
 
     // Runs the call on `table`.
     PgkmStatus run(const PgkmBackend &table, PgkmData *data, PgkmError *error);
     // fit() may have written over the centroids that it started from: as they were.
     void restore();
     // What the call found, into the arena.
-    void write_back() const;
+    void write_back();
     // In distance terms: rows x features x clusters x passes over the rows.
     double work() const { return work_; }
 
   private:
-    bool is_possible(const WireProblem &wire, std::int64_t n) const;
-    void add(const WireProblem &wire, const Arrays &at);
-    void check_sizes(const WireProgram &program) const;
-    void copy_program(const ProgramArrays &from);
-    void add_mixture(const WireProblem &wire, const Arrays &at);
-    double work_of(const WireProblem &wire) const;
+    void make_room();
+    void copy_program();
+    void keep(std::size_t problem);
+    void keep_labels(PgkmMixture &mixture, std::int64_t n);
+    double work_of(std::size_t problem) const;
 
-    Op op_;
-    CallRequest request_;
-    Shape shape_;
-    WireProblem *in_arena_;
-    std::vector<WireProblem> wires_;
-    std::vector<Arrays> arrays_;
-    std::vector<PgkmProblem> problems_;
+    const RowShape rows_;
+    char *const arena_;
+    CallReader reader_;
+    Call call_ = {}; // of what follows
+    std::vector<PgkmProblem> problems_, asked_;
     std::vector<PgkmSummary> summaries_;      // of summarise
     std::vector<PgkmAssignment> assignments_; // of assign
     std::vector<PgkmMoments> moments_;
-    std::vector<PgkmMixture> mixtures_; // of em_step, as the two below
+    std::vector<PgkmMixture> mixtures_; // of em_step, as the next one
     std::vector<PgkmMixtureSums> sums_;
-    PgkmReduction reduction_ = {}; // of reduce, of the copies below
+    std::vector<PgkmReduced> reduced_; // of reduce, as the copies below
     std::vector<PgkmExpression> expressions_;
     std::vector<std::int64_t> loops_;
     std::vector<double> parameters_;
     std::vector<PgkmItem> items_;
     std::vector<PgkmObject> objects_;
-    std::vector<PgkmReduced> reduced_;
     std::vector<std::vector<std::int32_t>> given_labels_; // copies that were checked
     std::vector<std::vector<char>> centroids_;            // of fit, as given
     double work_ = 0.0;

@@ -8,21 +8,21 @@
 // anonymous shared memory that comes with Op::load.
 //
 // Both ends are processes of one server, built from one source: a version tells whether that
-// holds. The service believes nothing else: it copies a call's structs before it looks at them
-// and derives every address from sizes it has checked.
+// holds. The service believes nothing else: it reads each number of a call once, checks it, and derives every address
+// from such numbers.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 
-#include "backend/backend.h"
+#include "backend/calls.hpp"
 #include "numeric/platform.hpp"
 
 namespace pgkm::service {
 
 // Raised whenever a struct of this file changes; a library of another version of pg_kmeans that
 // meets a running service says so instead of misreading it.
-constexpr std::uint32_t protocol_version = 6;
+constexpr std::uint32_t protocol_version = 7;
 constexpr std::uint32_t magic = 0x706b736d ^ (PGKM_BACKEND_ABI << 8) ^ protocol_version;
 
 enum class Op : std::uint32_t {
@@ -31,13 +31,7 @@ enum class Op : std::uint32_t {
     open,
     load,
     unload,
-    summarise,
-    seed,
-    fit,
-    assign,
-    moments,
-    em_step,
-    reduce,
+    call, // of one of the functions over problems
     close // the context; the connection may open another
 };
 
@@ -83,21 +77,11 @@ struct LoadRequest {
     std::uint64_t bytes; // its length
 };
 
-// Sizes of a PgkmReduction.
-struct WireProgram {
-    std::int32_t n_expressions, n_loops, n_items, n_objects;
-    std::int64_t n_parameters;
-    std::int64_t values, cells; // in all objects
-    std::int32_t exact;
-};
-
-// The calls over problems, summarise to reduce: WireProblem (arrays.hpp) describes what the arena holds.
+// Its fields lie in the arena (fields.hpp).
 struct CallRequest {
+    Function function;
     std::int64_t n_problems;
-    std::int32_t want_moments;
-    PgkmSeedParams seed;
-    PgkmFitParams fit;
-    WireProgram program; // of reduce
+    std::uint64_t numbers; // among the fields
 };
 
 struct Request {

@@ -1,0 +1,265 @@
+// calls.hpp - what travels of the seven calls over problems: the fields of each, described once.
+//
+// fields() shows the fields of a call to an archive, always in the same order. What the archive does with them is its
+// own business: one measures what a call is given, one writes it, one reads and checks it at the other end, one writes
+// what the call has found, one takes that. So both ends of a connection follow from one description. An archive has
+//
+//   rows()                       the shape of the rows that the call is about
+//   range(problem)               its first_row and n_rows
+//   value(way, x)                a number
+//   exponent(way, x)             a number of clamp_exponent()
+//   choice(way, x, last)         an enumerator of 0 .. last: it is compared before it becomes one
+//   array(way, p, n)             n values. Where n is 0 there is no array, and p is not looked at; a reader makes it
+//   NULL elements(way, p, n)          the same of n values of the rows' element type, each finite require(holds) what
+//   has to hold of all that was read so far
+#pragma once
+
+#include <cstdint>
+#include <limits>
+
+#include "backend/backend.h"
+#include "backend/reduction_program.hpp"
+#include "numeric/platform.hpp"
+
+namespace pgkm {
+
+// Values of a lower triangle d x d by rows: element (a, b), b <= a, at a (a + 1) / 2 + b.
+inline std::int64_t triangle_size(std::int64_t d)
+{
+    return d * (d + 1) / 2;
+}
+
+// The product of sizes that are not negative; the largest number where that does not hold it.
+inline std::int64_t size_of_product(std::int64_t a, std::int64_t b)
+{
+    std::int64_t product;
+    return __builtin_mul_overflow(a, b, &product) ? std::numeric_limits<std::int64_t>::max() : product;
+}
+
+// Values of PgkmMixture.factors.
+inline std::int64_t factors_size(PgkmCovariance type, std::int64_t k, std::int64_t d)
+{
+    switch (type) {
+    case PGKM_COVARIANCE_FULL:
+        return size_of_product(k, size_of_product(d, d));
+    case PGKM_COVARIANCE_TIED:
+        return size_of_product(d, d);
+    case PGKM_COVARIANCE_DIAG:
+        return size_of_product(k, d);
+    case PGKM_COVARIANCE_SPHERICAL:
+        break;
+    }
+    return k;
+}
+
+// Values of PgkmMixtureSums.second.
+inline std::int64_t second_size(PgkmCovariance type, std::int64_t k, std::int64_t d)
+{
+    if (type == PGKM_COVARIANCE_TIED)
+        return 0;
+    return size_of_product(k, type == PGKM_COVARIANCE_FULL ? triangle_size(d) : d);
+}
+
+enum class Function : std::uint32_t { summarise, seed, fit, assign, moments, em_step, reduce };
+
+// A call: its function, and of what follows that which the function has. Arrays of problems are the caller's.
+struct Call {
+    Function function;
+    std::int64_t n_problems;
+    PgkmProblem *problems;
+    std::int32_t want_moments;
+    PgkmSeedParams seed;
+    PgkmFitParams fit;
+    PgkmReduction reduction;
+    std::int64_t values, cells; // in all objects of the reduction
+    PgkmSummary *summaries;
+    PgkmAssignment *assignments;
+    PgkmMoments *moments;
+    PgkmMixture *mixtures;
+    PgkmMixtureSums *sums;
+    PgkmReduced *reduced;
+};
+
+// The shape of loaded rows.
+struct RowShape {
+    std::int64_t n;
+    std::int32_t d;
+    PgkmElement element;
+    std::size_t element_bytes() const { return element == PGKM_FLOAT32 ? sizeof(float) : sizeof(double); }
+};
+inline RowShape shape_of(const PgkmPoints &points)
+{
+    return {points.n, points.d, points.element};
+}
+
+// Which way a field goes. An optional array may be NULL.
+enum class Way { given, optional, found, wanted, both };
+constexpr bool goes_there(Way way)
+{
+    return way == Way::given || way == Way::optional || way == Way::both;
+}
+constexpr bool comes_back(Way way)
+{
+    return way == Way::found || way == Way::wanted || way == Way::both;
+}
+constexpr bool may_be_null(Way way)
+{
+    return way == Way::optional || way == Way::wanted;
+}
+
+// What a call has beside its problems.
+template <typename Archive>
+void call_fields(Archive &archive, Call &call)
+{
+    PgkmReduction &program = call.reduction;
+    switch (call.function) {
+    case Function::summarise:
+        return archive.value(Way::given, call.want_moments);
+    case Function::seed:
+        archive.choice(Way::given, call.seed.init, PGKM_INIT_FIRST);
+        archive.value(Way::given, call.seed.seed);
+        return archive.value(Way::given, call.seed.restart);
+    case Function::fit:
+        archive.choice(Way::given, call.fit.metric, PGKM_COSINE);
+        return archive.value(Way::given, call.fit.max_iter);
+    case Function::reduce:
+        archive.value(Way::given, program.n_expressions);
+        archive.value(Way::given, program.n_loops);
+        archive.value(Way::given, program.n_parameters);
+        archive.value(Way::given, program.n_items);
+        archive.value(Way::given, program.n_objects);
+        archive.value(Way::given, program.exact);
+        archive.array(Way::given, program.expressions, program.n_expressions);
+        archive.array(Way::given, program.loops, program.n_loops);
+        archive.array(Way::given, program.parameters, program.n_parameters);
+        archive.array(Way::given, program.items, program.n_items);
+        return archive.array(Way::given, program.objects, program.n_objects);
+    default:
+        return;
+    }
+}
+
+template <typename Archive>
+void cluster_fields(Archive &archive, PgkmProblem &problem, Way scales, Way centroids)
+{
+    archive.value(Way::given, problem.k);
+    archive.require(problem.k >= 1);
+    archive.exponent(Way::given, problem.weight_exponent);
+    archive.exponent(Way::given, problem.distance_exponent);
+    archive.array(scales, problem.feature_scales, archive.rows().d);
+    archive.elements(centroids, problem.centroids, size_of_product(problem.k, archive.rows().d));
+}
+
+template <typename Archive>
+void summary_fields(Archive &archive, bool want_moments, PgkmSummary &summary)
+{
+    const std::int64_t d = archive.rows().d;
+    archive.array(Way::found, summary.min, d);
+    archive.array(Way::found, summary.max, d);
+    archive.array(Way::found, summary.mean, want_moments ? d : 0);
+    archive.array(Way::found, summary.variance, want_moments ? d : 0);
+    archive.value(Way::found, summary.max_weight);
+}
+
+template <typename Archive>
+void assignment_fields(Archive &archive, PgkmProblem &problem, PgkmAssignment &assignment)
+{
+    const std::int64_t d = archive.rows().d;
+    cluster_fields(archive, problem, Way::optional, Way::given);
+    archive.array(Way::wanted, assignment.labels, problem.n_rows);
+    archive.array(Way::wanted, assignment.distances, problem.n_rows);
+    archive.array(Way::wanted, assignment.totals, size_of_product(problem.k, d));
+    archive.array(Way::wanted, assignment.masses, problem.k);
+    const bool scaled = problem.feature_scales != nullptr;
+    archive.require(scaled || (assignment.totals == nullptr && assignment.masses == nullptr));
+    archive.array(Way::wanted, assignment.within, problem.k);
+    archive.array(Way::wanted, assignment.sizes, problem.k);
+}
+
+template <typename Archive>
+void moments_fields(Archive &archive, PgkmMoments &moments)
+{
+    const std::int64_t d = archive.rows().d;
+    archive.array(Way::given, moments.shift, d);
+    archive.array(Way::found, moments.sums, d);
+    archive.array(Way::found, moments.cross, triangle_size(d));
+    archive.value(Way::found, moments.mass);
+}
+
+// Without labels and factors, as servers are asked, the nearest mean gives a row its label.
+template <typename Archive>
+void mixture_fields(Archive &archive, const PgkmProblem &problem, PgkmMixture &mixture, PgkmMixtureSums &sums)
+{
+    const std::int64_t d = archive.rows().d;
+    archive.value(Way::given, mixture.k);
+    archive.require(mixture.k >= 1);
+    archive.choice(Way::given, mixture.covariance_type, PGKM_COVARIANCE_SPHERICAL);
+    const std::int64_t k = mixture.k;
+    archive.array(Way::given, mixture.means, size_of_product(k, d));
+    archive.array(Way::optional, mixture.labels, problem.n_rows);
+    const bool labelled = mixture.labels != nullptr;
+    archive.array(Way::optional, mixture.factors, labelled ? 0 : factors_size(mixture.covariance_type, k, d));
+    const bool dense = !labelled && mixture.factors != nullptr;
+    archive.array(Way::given, mixture.log_weights, dense ? k : 0);
+    archive.array(Way::given, mixture.log_determinants, dense ? k : 0);
+    archive.array(Way::wanted, sums.masses, k);
+    const bool summed = sums.masses != nullptr;
+    archive.array(Way::found, sums.first, summed ? size_of_product(k, d) : 0);
+    archive.array(Way::found, sums.second, summed ? second_size(mixture.covariance_type, k, d) : 0);
+    archive.array(Way::wanted, sums.labels, labelled ? 0 : problem.n_rows);
+    archive.value(Way::found, sums.log_likelihood);
+}
+
+template <typename Archive>
+void reduced_fields(Archive &archive, const Call &call, PgkmReduced &reduced)
+{
+    archive.array(Way::found, reduced.values, call.values);
+    archive.array(Way::found, reduced.counts, call.cells);
+    archive.choice(Way::found, reduced.fault, PGKM_FAULT_TOTAL);
+    archive.value(Way::found, reduced.row);
+    archive.value(Way::found, reduced.expression);
+    archive.value(Way::found, reduced.number);
+}
+
+template <typename Archive>
+void problem_fields(Archive &archive, Call &call, std::int64_t i)
+{
+    PgkmProblem &problem = call.problems[i];
+    std::int32_t asked = 0;
+    archive.range(problem);
+    switch (call.function) {
+    case Function::summarise:
+        return summary_fields(archive, call.want_moments != 0, call.summaries[i]);
+    case Function::seed:
+        archive.value(Way::given, problem.restart);
+        cluster_fields(archive, problem, Way::optional, Way::both);
+        asked = problem.k;
+        archive.value(Way::found, problem.k); // the last: sizes above are those that were asked
+        return archive.require(problem.k >= 1 && problem.k <= asked);
+    case Function::fit:
+        archive.value(Way::given, problem.tol);
+        cluster_fields(archive, problem, Way::given, Way::both);
+        archive.value(Way::found, problem.n_iter);
+        archive.value(Way::found, problem.converged);
+        return archive.value(Way::found, problem.shift);
+    case Function::assign:
+        return assignment_fields(archive, problem, call.assignments[i]);
+    case Function::moments:
+        return moments_fields(archive, call.moments[i]);
+    case Function::em_step:
+        return mixture_fields(archive, problem, call.mixtures[i], call.sums[i]);
+    case Function::reduce:
+        return reduced_fields(archive, call, call.reduced[i]);
+    }
+}
+
+// Those of the whole call. Of a reduction a reader sets values and cells in between, once it has checked the program.
+template <typename Archive>
+void fields(Archive &archive, Call &call)
+{
+    call_fields(archive, call);
+    for (std::int64_t i = 0; i < call.n_problems; ++i)
+        problem_fields(archive, call, i);
+}
+
+} // namespace pgkm
