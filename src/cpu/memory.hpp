@@ -1,6 +1,7 @@
 // memory.hpp - the accounted memory that all parts of the CPU backend allocate from.
 //
-// What passes a context's limit is Error(PGKM_LIMIT); what the system does not have is std::bad_alloc.
+// What passes a context's limit is Error(PGKM_LIMIT); what the system does not have is std::bad_alloc. Memory that is
+// kept only to save time (Spare) is given up before a claim fails.
 #pragma once
 
 #include <algorithm>
@@ -8,13 +9,24 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <mutex>
 #include <new>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "numeric/error.hpp"
 
 namespace pgkm::cpu {
+
+// Memory that can be made again: its owner gives up what nobody uses at the moment. From any thread.
+class Spare {
+  public:
+    virtual void give_up() = 0;
+
+  protected:
+    ~Spare() = default;
+};
 
 // Bytes that a context has allocated, against its limit (0: none). Safe from any thread.
 class Budget {
@@ -23,21 +35,49 @@ class Budget {
 
     void take(std::uint64_t bytes)
     {
-        const std::uint64_t used = used_.fetch_add(bytes) + bytes;
-        if (limit_ != 0 && used > limit_) {
-            used_.fetch_sub(bytes);
-            throw Error(PGKM_LIMIT, "the CPU backend needs " + std::to_string(used / 1024) +
+        if (try_take(bytes))
+            return;
+        give_up_spares();
+        if (!try_take(bytes))
+            throw Error(PGKM_LIMIT, "the CPU backend needs " + std::to_string((used_.load() + bytes) / 1024) +
                                         " kB of working memory, more than is left of pg_kmeans.memory_limit (" +
                                         std::to_string(limit_ / 1024) + " kB)");
-        }
     }
     void give_back(std::uint64_t bytes) noexcept { used_.fetch_sub(bytes); }
     // Whether `bytes` more would fit now: for parts that can do with less.
     bool allows(std::uint64_t bytes) const { return limit_ == 0 || used_.load() + bytes <= limit_; }
 
+    // A spare is known from add() to remove(); these wait while it is asked to give up.
+    void add(Spare &spare)
+    {
+        const std::lock_guard lock(mutex_);
+        spares_.push_back(&spare);
+    }
+    void remove(Spare &spare)
+    {
+        const std::lock_guard lock(mutex_);
+        std::erase(spares_, &spare);
+    }
+
   private:
+    bool try_take(std::uint64_t bytes)
+    {
+        if (used_.fetch_add(bytes) + bytes <= limit_ || limit_ == 0)
+            return true;
+        used_.fetch_sub(bytes);
+        return false;
+    }
+    void give_up_spares()
+    {
+        const std::lock_guard lock(mutex_);
+        for (Spare *spare : spares_)
+            spare->give_up();
+    }
+
     std::uint64_t limit_;
     std::atomic<std::uint64_t> used_{0};
+    std::mutex mutex_; // spares_
+    std::vector<Spare *> spares_;
 };
 
 // Bytes of the budget for memory that something else allocates, such as a standard container.
@@ -66,6 +106,19 @@ class Buffer {
     // Zeros that a large buffer gets from the system page by page as it is used: the time they take
     // falls to the parts that look at the cancel flag.
     static Buffer zeros(Budget &budget, std::size_t count) { return Buffer(budget, count, Zeroed()); }
+    // Or an empty one where the budget does not allow it with as many bytes to spare.
+    static Buffer if_room(Budget &budget, std::size_t count, std::uint64_t spare)
+    {
+        if (!budget.allows(count * sizeof(T) + 2 * alignment + spare))
+            return {};
+        try {
+            return Buffer(budget, count);
+        } catch (const Error &error) { // others may have taken what room there was
+            if (error.status() != PGKM_LIMIT)
+                throw;
+            return {};
+        }
+    }
     Buffer(Buffer &&other) noexcept { swap(other); }
     Buffer &operator=(Buffer &&other) noexcept
     {

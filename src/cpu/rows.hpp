@@ -19,6 +19,7 @@ struct Rows {
     std::int64_t n;
     std::int32_t d;
     std::int32_t k;
+    const Data *data = nullptr; // where they are loaded, if what is made of them may be kept there
 
     Rows(Context &owner, ThreadPool &workers, const T *first, std::int64_t rows, std::int32_t features,
          std::int32_t clusters)
@@ -26,18 +27,18 @@ struct Rows {
     {
     }
 
-    Rows(const Data &data, ThreadPool &workers, const PgkmProblem &problem)
-        : context(data.context), pool(workers),
-          values(static_cast<const T *>(data.points.values) + problem.first_row * data.points.d),
-          weights(data.points.weights == nullptr ? nullptr : data.points.weights + problem.first_row),
-          n(problem.n_rows), d(data.points.d), k(problem.k)
+    Rows(const Data &loaded, ThreadPool &workers, const PgkmProblem &problem)
+        : context(loaded.context), pool(workers),
+          values(static_cast<const T *>(loaded.points.values) + problem.first_row * loaded.points.d),
+          weights(loaded.points.weights == nullptr ? nullptr : loaded.points.weights + problem.first_row),
+          n(problem.n_rows), d(loaded.points.d), k(problem.k), data(&loaded)
     {
     }
 
     // The same rows for other workers.
     Rows(const Rows &other, ThreadPool &workers)
         : context(other.context), pool(workers), values(other.values), weights(other.weights), n(other.n), d(other.d),
-          k(other.k)
+          k(other.k), data(other.data)
     {
     }
 

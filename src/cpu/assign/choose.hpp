@@ -41,7 +41,8 @@ inline Assignment choose_dense(const Shape &shape)
     return tiled_cost(shape) < direct_cost(shape) ? Assignment::tiled : Assignment::direct;
 }
 
-// Whether rows that bounds leave are compared with few centroids as they lie (few.hpp): where packing would cost more.
+// Whether rows that bounds leave are compared with few centroids as they lie (tiled.hpp): where packing would cost
+// more.
 inline bool has_few(const Shape &shape)
 {
     const double cost = 60.0 + shape.k * (0.1 * shape.d + 25.0);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 namespace pgkm::cpu {
@@ -17,9 +18,6 @@ constexpr double filter_share(int d)
 {
     return d < 16 ? 0.35 : 0.2;
 }
-// Iterations to stay with the filter when nearly all rows went to it.
-constexpr int dense_stay = 4;
-
 // With fewer centroids pivots would not save any distance worth their own.
 constexpr std::int32_t pivot_clusters = 32;
 
@@ -42,7 +40,7 @@ template <typename T>
 Hamerly<T>::Scratch::Scratch(Budget &budget, std::int32_t d, std::int32_t k, int rows_at_once)
     : block(budget, std::int64_t{d} * width), best(budget, width), second(budget, width), label(budget, width),
       list(budget, k + list_panel + list_room), active(budget, rows_at_once + list_room), sorted(budget, rows_at_once),
-      start(budget, k + 1)
+      start(budget, k + 1), dense(budget, rows_at_once)
 {
 }
 
@@ -52,9 +50,8 @@ Hamerly<T>::Hamerly(const Rows<T> &rows)
       direct_(direct_kernels(rows.context.instruction_set)), geometry_(rows), upper_(rows.context.budget, rows.n),
       lower_(rows.context.budget, rows.n)
 {
-    if (has_few(shape_of(rows, Purpose::iterations)))
-        few_ = std::make_unique<Few<T>>(rows);
-    else if (choose_dense(shape_of(rows, Purpose::iterations)) == Assignment::tiled)
+    const Shape shape = shape_of(rows, Purpose::iterations);
+    if (has_few(shape) || choose_dense(shape) == Assignment::tiled)
         tiled_ = std::make_unique<Tiled<T>>(rows, Purpose::iterations);
     for (int worker = 0; worker < rows.pool.size(); ++worker)
         scratch_.emplace_back(rows.context.budget, rows.d, rows.k, rows_at_once_);
@@ -67,26 +64,19 @@ void Hamerly<T>::begin(const T *centroids)
     centroids_ = centroids;
     std::int64_t looked = 0, passed = 0;
     for (Scratch &scratch : scratch_) {
+        scratch.tried = scratch.kept = 0;
         looked += std::exchange(scratch.looked, 0);
         passed += std::exchange(scratch.passed, 0);
     }
-    for (Scratch &scratch : scratch_)
-        scratch.tried = scratch.kept = 0;
-    if (tiled_)
+    if (tiled_) {
         tiled_->begin(centroids);
-    if (is_quick()) {
-        geometry_.set(centroids, false);
-        tiled_->halve_distances(geometry_.half());
-        return;
+        const bool is_quick = tiled_->filter() == nullptr || tiled_->filter()->is_quick();
+        lists_ = lists_ && !is_quick && passed * 10 <= looked * 9;
     }
-    if (few_) {
-        geometry_.set(centroids, true);
-        few_->begin(centroids);
-        return;
-    }
-    dense_iterations_ = dense_iterations_ > 0 ? dense_iterations_ - 1 : passed * 10 > looked * 9 ? dense_stay : 0;
-    geometry_.set(centroids, dense_iterations_ == 0);
-    if (!first_)
+    geometry_.set(centroids, lists_);
+    if (!lists_ && tiled_->filter() != nullptr)
+        tiled_->filter()->halve_distances(geometry_.half());
+    if (!first_ || !lists_)
         return;
     pivots_ = {0};
     if (rows_.k >= pivot_clusters) {
@@ -102,9 +92,9 @@ void Hamerly<T>::begin(const T *centroids)
 }
 
 template <typename T>
-bool Hamerly<T>::is_dense(const Scratch &scratch) const
+bool Hamerly<T>::has_lists(const Scratch &scratch) const
 {
-    return dense_iterations_ > 0 || (scratch.looked >= trial_rows && scratch.passed * 10 > scratch.looked * 9);
+    return lists_ && (!tiled_ || scratch.looked < trial_rows || scratch.passed * 10 <= scratch.looked * 9);
 }
 
 template <typename T>
@@ -115,47 +105,48 @@ void Hamerly<T>::assign(int worker, std::int64_t first, int count, std::int32_t 
         // A short part first shows whether lists help, before pivots are tried on all.
         const int size =
             std::min<int>(count - done, first_ && scratch.looked < trial_rows ? trial_rows : rows_at_once_);
-        if (few_)
-            assign_by_few(scratch, first + done, size, labels + done);
-        else if (is_quick())
-            assign_by_filter(scratch, worker, first + done, size, labels + done);
-        else
-            assign_rows(scratch, worker, first + done, size, labels + done);
+        if (has_lists(scratch)) {
+            assign_by_lists(scratch, first + done, size, labels + done);
+            filter(worker, first + done, scratch.dense.data(), std::exchange(scratch.dense_count, 0), labels + done);
+        } else {
+            int active = screen(scratch, first + done, size, labels + done);
+            // Exact upper bounds first, if they spare enough rows.
+            if (!first_ && tiled_->filter() != nullptr && tiled_->filter()->is_dearer_than_a_distance() &&
+                (scratch.tried < trial_rows || scratch.kept * 4 < scratch.tried * 3))
+                active = tighten(scratch, first + done, active, labels + done);
+            filter(worker, first + done, scratch.active.data(), active, labels + done);
+        }
         done += size;
     }
     if (distances != nullptr)
         own_distances(rows_, centroids_, first, count, labels, distances);
 }
 
+// Lists the rows that the bounds leave; returns how many.
 template <typename T>
-void Hamerly<T>::assign_rows(Scratch &scratch, int worker, std::int64_t first, int count, std::int32_t *labels)
+int Hamerly<T>::screen(Scratch &scratch, std::int64_t first, int count, const std::int32_t *labels)
 {
-    int active = count;
-    if (first_) {
-        for (int i = 0; i < count; ++i)
-            scratch.active[i] = i;
-        if (!is_dense(scratch))
-            label_by_pivots(scratch, first, count, labels);
-    } else {
-        active = kernels_.screen(labels, count, geometry_.drift(), upper_.data() + first, lower_.data() + first,
-                                 scratch.active.data());
+    if (!first_)
+        return kernels_.screen(labels, count, geometry_.drift(), upper_.data() + first, lower_.data() + first,
+                               scratch.active.data());
+    std::iota(scratch.active.begin(), scratch.active.begin() + count, 0);
+    return count;
+}
+
+template <typename T>
+void Hamerly<T>::assign_by_lists(Scratch &scratch, std::int64_t first, int count, std::int32_t *labels)
+{
+    int active = screen(scratch, first, count, labels);
+    if (first_)
+        label_by_pivots(scratch, first, count, labels);
+    else // in the order of memory, which brings the rows that stay into cache
+        active = tighten(scratch, first, active, labels);
+    sort_by_label(scratch, active, labels);
+    for (std::int32_t a = 0; a < rows_.k; ++a) {
+        const std::int32_t end = scratch.start[a + 1];
+        for (std::int32_t i = scratch.start[a]; i < end; i += width)
+            assign_block(scratch, first, scratch.sorted.data() + i, std::min(width, end - i), a, labels);
     }
-    if (is_dense(scratch)) {
-        scratch.looked += active;
-        scratch.passed += active;
-        filter(scratch, worker, first, active, labels);
-    } else {
-        if (!first_) // in the order of memory, which brings the rows that stay into
-                     // cache
-            active = tighten(scratch, first, active, labels);
-        sort_by_label(scratch, active, labels);
-        for (std::int32_t a = 0; a < rows_.k; ++a) {
-            const std::int32_t end = scratch.start[a + 1];
-            for (std::int32_t i = scratch.start[a]; i < end; i += width)
-                assign_block(scratch, worker, first, scratch.sorted.data() + i, std::min(width, end - i), a, labels);
-        }
-    }
-    flush(scratch, worker, first, labels);
 }
 
 // Replaces the upper bounds of the active rows by distances; returns how many must be searched.
@@ -168,11 +159,13 @@ int Hamerly<T>::tighten(Scratch &scratch, std::int64_t first, int active, const 
     for (int i = 0; i < active; i += part) {
         rows_.context.poll();
         const int kept =
-            kernels_.tighten(rows_.values + first * rows_.d, rows_.d, geometry_.wide(), labels, geometry_.drift(),
+            kernels_.tighten(rows_.values + first * rows_.d, rows_.d, centroids_, labels, geometry_.drift(),
                              lower_.data() + first, upper_.data() + first, rows + i, std::min(part, active - i));
         std::copy(rows + i, rows + i + kept, rows + open);
         open += kept;
     }
+    scratch.tried += active;
+    scratch.kept += open;
     return open;
 }
 
@@ -225,8 +218,8 @@ void Hamerly<T>::sort_by_label(Scratch &scratch, int count, const std::int32_t *
 }
 
 template <typename T>
-void Hamerly<T>::assign_block(Scratch &scratch, int worker, std::int64_t first, const std::int32_t *rows, int count,
-                              std::int32_t a, std::int32_t *labels)
+void Hamerly<T>::assign_block(Scratch &scratch, std::int64_t first, const std::int32_t *rows, int count, std::int32_t a,
+                              std::int32_t *labels)
 {
     rows_.context.poll();
     float *upper = upper_.data() + first, *lower = lower_.data() + first;
@@ -244,7 +237,8 @@ void Hamerly<T>::assign_block(Scratch &scratch, int worker, std::int64_t first, 
     scratch.looked += count;
     if (tiled_ && listed > filter_share(rows_.d) * rows_.k) {
         scratch.passed += count;
-        put_aside(scratch, worker, first, rows, count, labels);
+        std::copy_n(rows, count, scratch.dense.data() + scratch.dense_count);
+        scratch.dense_count += count;
         return;
     }
     const int lanes = (count + list_step - 1) / list_step * list_step;
@@ -253,7 +247,8 @@ void Hamerly<T>::assign_block(Scratch &scratch, int worker, std::int64_t first, 
     kernels_.roots(scratch.second.data(), lanes, above, below);
     kernels_.roots(scratch.best.data(), lanes, above, nullptr);
     for (int i = 0; i < count; ++i) {
-        const float rest = (beyond - own[i]) * (1.0f - outward); // no centroid outside the list is nearer
+        // No centroid outside the list is nearer.
+        const float rest = listed == rows_.k ? infinity : (beyond - own[i]) * (1.0f - outward);
         labels[rows[i]] = static_cast<std::int32_t>(scratch.label[i]);
         lower[rows[i]] = std::min(below[i], rest);
         upper[rows[i]] = above[i];
@@ -281,34 +276,24 @@ void Hamerly<T>::search(Scratch &scratch, int lanes, int listed)
     }
 }
 
+// Labels and bounds of the listed rows by the filter.
 template <typename T>
-void Hamerly<T>::put_aside(Scratch &scratch, int worker, std::int64_t first, const std::int32_t *rows, int count,
-                           std::int32_t *labels)
+void Hamerly<T>::filter(int worker, std::int64_t first, const std::int32_t *rows, int count, std::int32_t *labels)
 {
-    for (int i = 0; i < count; ++i) {
-        scratch.dense[scratch.dense_count++] = rows[i];
-        if (scratch.dense_count == tiled_width)
-            flush(scratch, worker, first, labels);
-    }
-}
-
-// Labels the rows put aside.
-template <typename T>
-void Hamerly<T>::flush(Scratch &scratch, int worker, std::int64_t first, std::int32_t *labels)
-{
-    std::int64_t rows[tiled_width] = {};
-    std::int32_t found[tiled_width];
-    float upper[tiled_width], lower[tiled_width];
-    const int count = std::exchange(scratch.dense_count, 0);
-    if (count == 0)
-        return;
-    for (int i = 0; i < count; ++i)
-        rows[i] = first + scratch.dense[i];
-    tiled_->assign_block(worker, rows, count, found, {upper, lower});
-    for (int i = 0; i < count; ++i) {
-        labels[scratch.dense[i]] = found[i];
-        upper_[rows[i]] = upper[i];
-        lower_[rows[i]] = lower[i];
+    for (int done = 0; done < count; done += tiled_width) {
+        const int size = std::min(tiled_width, count - done);
+        std::int64_t block[tiled_width];
+        std::int32_t found[tiled_width];
+        float upper[tiled_width], lower[tiled_width];
+        for (int i = 0; i < size; ++i)
+            block[i] = first + rows[done + i];
+        rows_.context.poll();
+        tiled_->assign_block(worker, block, size, found, {upper, lower});
+        for (int i = 0; i < size; ++i) {
+            labels[rows[done + i]] = found[i];
+            upper_[block[i]] = upper[i];
+            lower_[block[i]] = lower[i];
+        }
     }
 }
 

@@ -6,8 +6,8 @@
 // by their centroid, so that the rows of a block share one list and lanes still run over points. In
 // the first iteration the nearest of a few centroids that lie apart takes the part of a. When to
 // use: more than one iteration, or clusters that lie apart; blocks whose list is nearly everything
-// go to the float32 filter (tiled.hpp). Where the filter has images or marks of the rows, it is faster than lists: all
-// rows that need another look go to it. Rows of many features and few centroids have no lists: all go to few.hpp.
+// go to the filter (tiled.hpp). Where the filter is quick, it is faster than lists: all rows that need another look go
+// to it.
 #pragma once
 
 #include <memory>
@@ -15,11 +15,10 @@
 
 #include "cpu/assign/assigner.hpp"
 #include "cpu/assign/direct.hpp"
-#include "cpu/assign/few.hpp"
 #include "cpu/assign/geometry.hpp"
 #include "cpu/assign/own_distances.hpp"
-#include "cpu/kernels/list_kernels.hpp"
 #include "cpu/assign/tiled.hpp"
+#include "cpu/kernels/list_kernels.hpp"
 
 namespace pgkm::cpu {
 
@@ -36,7 +35,7 @@ class Hamerly final : public Assigner<T> {
 
   private:
     static constexpr int width = block_step;
-    // Rows after which a worker judges whether lists, or exact upper bounds, spare enough of them.
+    // Rows after which a worker judges whether lists spare enough of the centroids.
     static constexpr std::int64_t trial_rows = 2048;
 
     struct Scratch {
@@ -47,7 +46,7 @@ class Hamerly final : public Assigner<T> {
         Buffer<std::int32_t> active;        // rows of the block to look at
         Buffer<std::int32_t> sorted;        // the same by centroid
         Buffer<std::int32_t> start;         // where a centroid's rows begin in it
-        std::int32_t dense[tiled_width];    // rows put aside for the filter
+        Buffer<std::int32_t> dense;         // rows put aside for the filter
         int dense_count = 0;
         std::int64_t tried = 0;  // rows whose upper bound was made exact since begin()
         std::int64_t kept = 0;   // of them those that had to be searched all the same
@@ -55,32 +54,23 @@ class Hamerly final : public Assigner<T> {
         std::int64_t passed = 0; // of them to the filter
     };
 
-    void assign_rows(Scratch &scratch, int worker, std::int64_t first, int count, std::int32_t *labels);
+    int screen(Scratch &scratch, std::int64_t first, int count, const std::int32_t *labels);
+    int tighten(Scratch &scratch, std::int64_t first, int active, const std::int32_t *labels);
+    void assign_by_lists(Scratch &scratch, std::int64_t first, int count, std::int32_t *labels);
     void label_by_pivots(Scratch &scratch, std::int64_t first, int count, std::int32_t *labels);
     void sort_by_label(Scratch &scratch, int count, const std::int32_t *labels) const;
-    void assign_block(Scratch &scratch, int worker, std::int64_t first, const std::int32_t *rows, int count,
-                      std::int32_t a, std::int32_t *labels);
-    void assign_by_filter(Scratch &scratch, int worker, std::int64_t first, int count, std::int32_t *labels);
-    void assign_by_few(Scratch &scratch, std::int64_t first, int count, std::int32_t *labels);
-    int screen(Scratch &scratch, std::int64_t first, int count, const std::int32_t *labels);
-    template <typename Assign>
-    void by_blocks(const Scratch &scratch, std::int64_t first, int active, std::int32_t *labels, Assign &&assign);
-    void filter(Scratch &scratch, int worker, std::int64_t first, int active, std::int32_t *labels);
-    int tighten_alone(Scratch &scratch, std::int64_t first, int active, const std::int32_t *labels);
-    int tighten(Scratch &scratch, std::int64_t first, int active, const std::int32_t *labels);
+    void assign_block(Scratch &scratch, std::int64_t first, const std::int32_t *rows, int count, std::int32_t a,
+                      std::int32_t *labels);
     void search(Scratch &scratch, int lanes, int listed);
-    void put_aside(Scratch &scratch, int worker, std::int64_t first, const std::int32_t *rows, int count,
-                   std::int32_t *labels);
-    void flush(Scratch &scratch, int worker, std::int64_t first, std::int32_t *labels);
-    bool is_dense(const Scratch &scratch) const;
-    bool is_quick() const { return tiled_ && (tiled_->has_images() || tiled_->has_marks()); }
+    void filter(int worker, std::int64_t first, const std::int32_t *rows, int count, std::int32_t *labels);
+    // Whether all rows that need another look go to the filter.
+    bool has_lists(const Scratch &scratch) const;
 
     Rows<T> rows_;
     int rows_at_once_;
     const ListKernels &kernels_;
     const DirectKernels &direct_;
     Geometry<T> geometry_;
-    std::unique_ptr<Few<T>> few_;     // or NULL
     std::unique_ptr<Tiled<T>> tiled_; // NULL where lists of everything are no slower
     Buffer<float> upper_, lower_;
     std::vector<Scratch> scratch_;
@@ -88,7 +78,7 @@ class Hamerly final : public Assigner<T> {
     Buffer<double> pivot_panels_;
     const T *centroids_ = nullptr;
     bool first_ = true;
-    int dense_iterations_ = 0; // to come, in which lists are not even tried
+    bool lists_ = true; // whether lists of centroids are tried
 };
 
 } // namespace pgkm::cpu

@@ -10,20 +10,21 @@ namespace pgkm::cpu {
 // Adds the hits of a range to the candidates of their rows. Later ranges lower the limits: when a row's list is full,
 // what has fallen out is dropped, then what distances rule out.
 template <typename T>
-void Tiled<T>::collect(Scratch &own, std::int64_t first, std::int64_t hits, int count) const
+void Tiled<T>::collect(Scratch &own, std::int64_t first, std::int64_t hits) const
 {
+    FilterBlock &block = own.block;
     for (std::int64_t h = 0; h < hits; ++h) {
-        Hit hit = own.hits[h];
-        if (hit.point >= count || own.found[hit.point] < 0 || hit.score > own.limit[hit.point])
+        Hit hit = block.hits[h];
+        if (hit.point >= block.count || block.found[hit.point] < 0 || hit.score > block.limit[hit.point])
             continue; // without a bound a score may be anything, even -infinity
-        std::int32_t &found = own.found[hit.point];
+        std::int32_t &found = block.found[hit.point];
         if (found == max_candidates) {
             own.work += found;
             thin_out(own, hit.point, false);
             if (found > max_candidates / 2)
                 thin_out(own, hit.point, true);
             rows_.context.poll();
-            if (hit.score > own.limit[hit.point])
+            if (hit.score > block.limit[hit.point])
                 continue;
         }
         hit.centroid += static_cast<std::int32_t>(first);
@@ -36,9 +37,10 @@ void Tiled<T>::collect(Scratch &own, std::int64_t first, std::int64_t hits, int 
 template <typename T>
 void Tiled<T>::thin_out(Scratch &own, int row, bool exact) const
 {
+    FilterBlock &block = own.block;
     Hit *list = own.candidates.data() + row * max_candidates;
-    std::int32_t &found = own.found[row];
-    const float limit = own.limit[row];
+    std::int32_t &found = block.found[row];
+    const float limit = block.limit[row];
     found = static_cast<std::int32_t>(
         std::remove_if(list, list + found, [&](const Hit &hit) { return hit.score > limit; }) - list);
     if (found < 2)
@@ -47,7 +49,7 @@ void Tiled<T>::thin_out(Scratch &own, int row, bool exact) const
     T estimates[max_candidates];
     double least = std::numeric_limits<double>::infinity(), squares[max_candidates];
     for (int h = 0; h < found; ++h) {
-        c[h] = centroid(list[h].centroid);
+        c[h] = centroids_[list[h].centroid];
         x[h] = own.rows[row];
     }
     if (exact)
@@ -78,31 +80,33 @@ void Tiled<T>::thin_out(Scratch &own, int row, bool exact) const
 
 // Labels of all rows with a bound: what estimates leave is settled by D.
 template <typename T>
-void Tiled<T>::settle(Scratch &own, int count, std::int32_t *labels) const
+void Tiled<T>::settle(Scratch &own, std::int32_t *labels) const
 {
+    FilterBlock &block = own.block;
+    const int count = block.count;
     int pairs = 0, first[tiled_width + 1] = {};
     const int per_poll = static_cast<int>(std::max<std::int64_t>(1, work_per_poll / (std::int64_t{rows_.d} * 8)));
     for (int i = 0; i < count; ++i) {
         first[i] = pairs;
-        if (own.found[i] < 0)
+        if (block.found[i] < 0)
             continue;
         ++own.seen;
-        if (own.found[i] == 0) {
-            labels[i] = ids_[static_cast<std::int64_t>(own.index[i])];
+        if (block.found[i] == 0) {
+            labels[i] = centroids_.id(static_cast<std::int64_t>(block.index[i]));
             continue;
         }
         if (i % per_poll == 0)
             rows_.context.poll();
-        own.work += own.found[i];
+        own.work += block.found[i];
         thin_out(own, i, false);
         const Hit *list = own.candidates.data() + i * max_candidates;
-        labels[i] = ids_[list[0].centroid];
-        if (own.found[i] == 1)
+        labels[i] = centroids_.id(list[0].centroid);
+        if (block.found[i] == 1)
             continue;
-        for (int h = 0; h < own.found[i]; ++h, ++pairs) {
+        for (int h = 0; h < block.found[i]; ++h, ++pairs) {
             own.x[pairs] = own.rows[i];
-            own.c[pairs] = centroid(list[h].centroid);
-            own.cluster[pairs] = ids_[list[h].centroid];
+            own.c[pairs] = centroids_[list[h].centroid];
+            own.cluster[pairs] = centroids_.id(list[h].centroid);
         }
     }
     first[count] = pairs;
@@ -126,13 +130,14 @@ void Tiled<T>::settle(Scratch &own, int count, std::int32_t *labels) const
 
 // Rows without a bound go to exact distances to all centroids.
 template <typename T>
-void Tiled<T>::assign_open(Scratch &own, int worker, int count, std::int32_t *labels)
+void Tiled<T>::assign_open(Scratch &own, int worker, std::int32_t *labels)
 {
+    const FilterBlock &block = own.block;
     const T *open[tiled_width];
     std::int32_t found[tiled_width], where[tiled_width];
     int opens = 0;
-    for (int i = 0; i < count; ++i)
-        if (own.found[i] < 0) {
+    for (int i = 0; i < block.count; ++i)
+        if (block.found[i] < 0) {
             where[opens] = i;
             open[opens++] = own.rows[i];
         }
@@ -143,7 +148,7 @@ void Tiled<T>::assign_open(Scratch &own, int worker, int count, std::int32_t *la
         if (!direct_)
             direct_ = std::make_unique<Direct<T>>(rows_);
         if (direct_round_ != round_)
-            direct_->begin_alone(centroids_);
+            direct_->begin_alone(values_);
         direct_round_ = round_;
     }
     direct_->assign_rows(worker, open, opens, found, nullptr);
@@ -151,11 +156,11 @@ void Tiled<T>::assign_open(Scratch &own, int worker, int count, std::int32_t *la
         labels[where[i]] = found[i];
 }
 
-template void Tiled<float>::collect(Scratch &, std::int64_t, std::int64_t, int) const;
-template void Tiled<float>::settle(Scratch &, int, std::int32_t *) const;
-template void Tiled<float>::assign_open(Scratch &, int, int, std::int32_t *);
-template void Tiled<double>::collect(Scratch &, std::int64_t, std::int64_t, int) const;
-template void Tiled<double>::settle(Scratch &, int, std::int32_t *) const;
-template void Tiled<double>::assign_open(Scratch &, int, int, std::int32_t *);
+template void Tiled<float>::collect(Scratch &, std::int64_t, std::int64_t) const;
+template void Tiled<float>::settle(Scratch &, std::int32_t *) const;
+template void Tiled<float>::assign_open(Scratch &, int, std::int32_t *);
+template void Tiled<double>::collect(Scratch &, std::int64_t, std::int64_t) const;
+template void Tiled<double>::settle(Scratch &, std::int32_t *) const;
+template void Tiled<double>::assign_open(Scratch &, int, std::int32_t *);
 
 } // namespace pgkm::cpu

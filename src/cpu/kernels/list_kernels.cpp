@@ -53,27 +53,27 @@ int screen(const std::int32_t *labels, int count, const Drift &drift, float *upp
 
 // |x - c|^2 in any order: good for a bound, whose margin covers the rounding of every order.
 template <typename T>
-HWY_INLINE double square_any_order(const T *x, const double *c, int d)
+HWY_INLINE double square_any_order(const T *x, const T *c, int d)
 {
     double sum = 0.0;
     int f = 0;
     if (d >= lanes) {
         Vector sums = hn::Zero(tag);
         for (; f + lanes <= d; f += lanes) {
-            const Vector difference = hn::Sub(load_wide(x + f), hn::LoadU(tag, c + f));
+            const Vector difference = hn::Sub(load_wide(x + f), load_wide(c + f));
             sums = hn::MulAdd(difference, difference, sums);
         }
         sum = hn::GetLane(hn::SumOfLanes(tag, sums));
     }
     for (; f < d; ++f) {
-        const double difference = static_cast<double>(x[f]) - c[f];
+        const double difference = static_cast<double>(x[f]) - static_cast<double>(c[f]);
         sum += difference * difference;
     }
     return sum;
 }
 
 template <typename T>
-int tighten(const T *values, int d, const double *wide, const std::int32_t *labels, const Drift &drift,
+int tighten(const T *values, int d, const T *centroids, const std::int32_t *labels, const Drift &drift,
             const float *lower, float *upper, std::int32_t *rows, int count)
 {
     int open = 0;
@@ -81,7 +81,7 @@ int tighten(const T *values, int d, const double *wide, const std::int32_t *labe
         const std::int32_t row = rows[i];
         const auto label = static_cast<std::ptrdiff_t>(labels[row]);
         const float u =
-            distance_above(square_any_order(values + static_cast<std::ptrdiff_t>(row) * d, wide + label * d, d));
+            distance_above(square_any_order(values + static_cast<std::ptrdiff_t>(row) * d, centroids + label * d, d));
         upper[row] = u;
         rows[open] = row;
         open += !(u < std::max(lower[row], drift.half[label]));

@@ -30,7 +30,7 @@ struct ListKernels {
     // Replaces the upper bounds of the `count` listed rows (of `values`, d each) by their distances
     // and keeps in the list only the rows that must still be searched. Returns how many.
     template <typename T>
-    using Tighten = int(const T *values, int d, const double *wide, const std::int32_t *labels, const Drift &drift,
+    using Tighten = int(const T *values, int d, const T *centroids, const std::int32_t *labels, const Drift &drift,
                         const float *lower, float *upper, std::int32_t *rows, int count);
     ForElements<Tighten> tighten;
 

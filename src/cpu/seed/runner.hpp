@@ -67,6 +67,7 @@ struct SeedRows {
     const double *weights; // n, or NULL: every row weighs 1
     std::int64_t n;
     std::int32_t d;
+    const Data *data = nullptr; // where they are loaded, if what is made of them may be kept there
 
     const T *row(std::int64_t i) const { return values + i * d; }
     double weight(std::int64_t i) const { return weights == nullptr ? 1.0 : weights[i]; }

@@ -87,43 +87,39 @@ void SeedSampler<T>::extend(std::int32_t k)
         return;
     if (FewRowTrials<T>::serves(rows_))
         return extend_by<FewRowTrials<T>>(k);
-    Buffer<std::uint64_t> bits = BitRowTrials<T>::pack(runner_, rows_);
-    if (bits.size() > 0)
-        return extend_by<BitRowTrials<T>>(k, std::move(bits));
-    const std::unique_ptr<Images<T>> images = make_images(k);
-    if (!images)
+    Context &context = runner_.context();
+    ThreadPool alone(1);
+    Rows<T> all(context, runner_.is_threaded() ? context.pool : alone, rows_.values, rows_.n, rows_.d, k);
+    all.data = rows_.data;
+    const std::shared_ptr<EncodedRows<T>> encoded = EncodedRows<T>::of(all);
+    if (BitRowTrials<T>::may_serve(runner_, rows_))
+        if (const auto bits = encoded->bits(all); bits && bits->counts_distances())
+            return extend_by<BitRowTrials<T>>(k, *bits);
+    const std::shared_ptr<const Projection<T>> projected = projection(*encoded, all);
+    if (!projected)
         return extend_by<SeedTrials<T>>(k, rows_, 0.0);
-    const SeedRows<float> points = {images->row(0), rows_.weights, rows_.n, images->features()};
-    extend_by<SeedTrials<T, float>>(k, points, 2.0 * images->error(images->longest()));
+    const SeedRows<float> points = {projected->row(0), rows_.weights, rows_.n, projected->features()};
+    extend_by<SeedTrials<T, float>>(k, points, 2.0 * projected->error(projected->longest()));
 }
 
-// Images of the rows, if they pay. As many trials as one to a step are a pass. Of few chosen rows more trials are near,
-// by the logarithm of k in all; and their rows come from memory, which takes six times as long (with a factor of 2
-// images were made of MNIST, and took 1.17 of the time without). The sample has none of the rows that images are tried
-// on.
+// A projection of the rows, if it pays. As many trials as one to a step are a pass. Of few chosen rows more trials are
+// near, by the logarithm of k in all; and their rows come from memory, which takes six times as long (with a factor of
+// 2 projections were made of MNIST, and took 1.17 of the time without). The sample has none of the rows that
+// projections are tried on.
 template <typename T>
-std::unique_ptr<Images<T>> SeedSampler<T>::make_images(std::int32_t k) const
+std::shared_ptr<const Projection<T>> SeedSampler<T>::projection(EncodedRows<T> &encoded, const Rows<T> &all) const
 {
-    constexpr std::uint64_t of_row = 512; // an image, and what is allocated after it
+    constexpr std::uint64_t of_row = 512; // a projection, and what is allocated after it
     const std::uint64_t bytes =
-        of_row * static_cast<std::uint64_t>(rows_.n) + sizeof(T) * static_cast<std::uint64_t>(k) * rows_.d;
-    if (!runner_.is_threaded() || k > rows_.n || !runner_.budget().allows(bytes))
+        of_row * static_cast<std::uint64_t>(rows_.n) + sizeof(T) * static_cast<std::uint64_t>(all.k) * rows_.d;
+    if (!runner_.is_threaded() || all.k > rows_.n || !runner_.budget().allows(bytes))
         return nullptr;
-    Buffer<T> sample(runner_.budget(), std::int64_t{k} * rows_.d), shift(runner_.budget(), rows_.d);
-    std::vector<double> sum(rows_.d, 0.0);
-    for (std::int64_t j = 0; j < k; ++j) {
-        const T *row =
-            std::copy_n(rows_.row((j + 1) * rows_.n / k - 1), rows_.d, sample.data() + j * rows_.d) - rows_.d;
-        for (std::int32_t f = 0; f < rows_.d; ++f)
-            sum[f] += static_cast<double>(row[f]);
-    }
-    for (std::int32_t f = 0; f < rows_.d; ++f)
-        shift[f] = static_cast<T>(sum[f] / k);
-    Context &context = runner_.context();
-    std::unique_ptr<Images<T>> images =
-        Images<T>::make({context, context.pool, rows_.values, rows_.n, rows_.d, k}, shift.data(), sample.data(),
-                        greedy_trials(k), 6.0 * std::log(static_cast<double>(k)));
-    return images && images->longest() < 0x1p60 ? std::move(images) : nullptr;
+    Buffer<T> sample(runner_.budget(), std::int64_t{all.k} * rows_.d);
+    for (std::int64_t j = 0; j < all.k; ++j)
+        std::copy_n(rows_.row((j + 1) * rows_.n / all.k - 1), rows_.d, sample.data() + j * rows_.d);
+    auto found = encoded.projection(
+        all, {sample.data(), static_cast<double>(greedy_trials(all.k)), 6.0 * std::log(static_cast<double>(all.k))});
+    return found && found->longest() < 0x1p60 ? std::move(found) : nullptr;
 }
 
 template <typename T>

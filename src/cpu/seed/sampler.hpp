@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "cpu/assign/images.hpp"
+#include "cpu/encode/encoded.hpp"
 #include "cpu/seed/masses.hpp"
 
 namespace pgkm::cpu {
@@ -60,7 +60,7 @@ class SeedSampler {
         return draw(params_.seed, params_.restart, stream, round, index);
     }
     std::int64_t first_mass(std::int64_t row) const;
-    std::unique_ptr<Images<T>> make_images(std::int32_t k) const;
+    std::shared_ptr<const Projection<T>> projection(EncodedRows<T> &encoded, const Rows<T> &all) const;
     template <typename Trials, typename... More>
     void extend_by(std::int32_t k, More &&...more);
     double largest() const; // weight * nearest()

@@ -135,7 +135,7 @@ void seed_problem(const Data &data, const BlockRunner &runner, ThreadPool &pool,
     const PgkmPoints &points = data.points;
     const SeedRows<T> rows = {static_cast<const T *>(points.values) + problem.first_row * points.d,
                               points.weights == nullptr ? nullptr : points.weights + problem.first_row, problem.n_rows,
-                              points.d};
+                              points.d, &data};
     const RowList chosen = choose(runner, Rows<T>(data, pool, problem), points, problem, rows, order, params);
     T *out = static_cast<T *>(problem.centroids);
     for (const std::int64_t row : chosen) {

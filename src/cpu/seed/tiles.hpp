@@ -1,38 +1,36 @@
 // tiles.hpp - the rows of a problem in groups around chosen rows, cut into tiles: which rows may a candidate win?
 //
 // Two tests pass rows over. By the triangle inequality a candidate wins no row of a tile whose rows lie too far from
-// it. In the other tiles a filter compares 16-bit copies of the rows, taken about the chosen row that the group is
-// nearest to, with the candidates. Both are proved in tiles.cpp. What they leave is settled by exact distances.
+// it. In the other tiles a filter compares the rows as 16-bit integers (cpu/encode/int16.hpp), taken about the chosen
+// row that the group is nearest to, with the candidates. Both are proved in tiles.cpp. What they leave is settled by
+// exact distances.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
+#include "cpu/encode/int16.hpp"
 #include "cpu/seed/row_order.hpp"
 #include "cpu/seed/runner.hpp"
-#include "cpu/seed/tile_kernels.hpp"
 
 namespace pgkm::cpu {
 
+inline constexpr int seed_tile_rows = tiled_width;
 // Tiles that a thread takes at once in a step.
 inline constexpr std::int64_t seed_task_tiles = 32;
 
-// The rows that were nearest to one chosen row, the parent, when the groups were made. Lengths in the group's own
-// unit are lengths times `inverse`.
-template <typename T>
-struct SeedGroup {
-    const T *parent;
-    double inverse;
-    bool narrow; // its rows may be centred in float32
-};
-
+// The rows of a group are nearest to one chosen row, the parent, when the groups are made; a group is how integers are
+// made of them, about the parent.
 struct SeedTile {
-    std::int32_t group;
-    std::int32_t count;  // rows, at most seed_tile_rows
-    double nearest_row;  // distance of the parent to the nearest row, rounded down
-    double farthest_row; // to the farthest, rounded up
-    double worst;        // the largest distance of a row to its nearest chosen row, rounded up; 0: none is left to win
-    double largest;      // the largest weight * squared distance to the nearest chosen row
+    std::int32_t group = 0;
+    std::int32_t count = 0;    // rows, at most seed_tile_rows
+    double nearest_row = 0.0;  // distance of the parent to the nearest row, rounded down
+    double farthest_row = 0.0; // to the farthest, rounded up
+    double worst = 0.0;   // the largest distance of a row to its nearest chosen row, rounded up; 0: none is left to win
+    double largest = 0.0; // the largest weight * squared distance to the nearest chosen row
+    double residual = 0.0; // the largest of its rows' integers
+    bool is_open = false;  // float32 does not hold all rows: there are no integers
 };
 
 // Bounds on true distances from a computed squared one (tiles.cpp).
@@ -62,9 +60,6 @@ class SeedTiles {
     // The row at place i of a tile.
     std::int64_t row(std::int64_t tile, int i) const { return places_[tile * seed_tile_rows + i]; }
 
-    // Bounds of what a candidate takes from weight * squared distance, summed over the tile's rows.
-    GainBounds estimate(std::int64_t tile, std::uint64_t bits, const ScreenedCandidate &candidate) const;
-
     // The squared distance of the row at place i of a tile to its nearest chosen row.
     double nearest(std::int64_t tile, int i) const { return nearest_[tile * seed_tile_rows + i]; }
     // Changes it.
@@ -78,58 +73,63 @@ class SeedTiles {
         View(const SeedTiles &tiles, int most); // candidates at a time
         // Turns to these candidates, which stay the caller's.
         void look_at(const T *const *candidates, int count);
-        const T *candidate(int c) const { return candidates_[c]; }
-        // Finds which of the tile's rows each candidate may win: calls hit(candidate, bits, screened) where there are
-        // any; screened is NULL where nothing was compared.
+        // Finds which of the tile's rows each candidate may win: calls hit(candidate, bits, gain) where there are any;
+        // gain bounds, if it is wanted, what it takes from weight * squared distance, summed over the tile's rows.
         template <typename Hit>
-        void find(std::int64_t tile, Hit &&hit);
+        void find(std::int64_t tile, bool want_gain, Hit &&hit);
 
       private:
         void enter(std::int32_t group);
-        void turn(int candidate);
+        void encode();
+        void fill_panels(const int *near, int count);
         const std::int32_t *values_of(std::int64_t tile);
+        Int16Distance distance_to(int candidate) const;
+        GainBounds weigh(std::int64_t tile, std::uint64_t bits, const double *gains) const;
 
         const SeedTiles &tiles_;
         const T *const *candidates_ = nullptr;
         int count_ = 0;
         std::int32_t group_ = -1;
-        Buffer<std::int32_t> turned_; // most x pairs: the candidates about the parent, in units of their own
-        Buffer<double> centred_;      // d
-        Buffer<std::int32_t> packed_; // a tile, where no copies are kept
-        Buffer<float> block_;
         std::vector<double> below_, above_, squares_; // distances of the candidates to the parent
-        std::vector<ScreenedCandidate> screened_;
-        std::vector<char> is_turned_;
+        std::vector<Int16Centroid> about_;            // the candidates about the parent, as integers
+        bool is_encoded_ = false;                     // in room_
+        Int16Store panels_;                           // of those that are near a tile
+        std::vector<int> filled_;                     // which these are
+        Buffer<float> scores_;                        // of them
+        Int16Room room_;
+        std::unique_ptr<Int16Room> unkept_; // a tile, where its words are not kept
     };
 
   private:
     friend class View;
     void deal(std::int32_t n_chosen, const std::int32_t *labels, const double *own, const double *nearest);
-    void fill(std::int64_t tile, const double *own, const double *nearest);
-    std::uint64_t bytes_with_copies() const;
-    void pack(std::int64_t tile, float *block, std::int32_t *values, float *squares, float *lost) const;
-    ScreenedTile about(std::int64_t tile) const
+    void fill(std::int64_t tile, const double *own, const double *nearest, Int16Room &room);
+    float encode(std::int64_t tile, Int16Room &room) const;
+    std::uint64_t bytes_beside() const;
+    bool can_compare(const SeedTile &tile) const { return filters_ && !tile.is_open; }
+    std::int64_t pairs() const { return (rows_.d + 1) / 2; }
+    // The tile's rows as integers, which lie at `values`.
+    Int16Block block(std::int64_t tile, const std::int32_t *values) const
     {
         const std::int64_t first = tile * seed_tile_rows;
-        return {squares_.data() + first, lost_.data() + first, limits_.data() + first};
+        return {values, inverses_.data() + first, units_.data() + first, squares_.data() + first};
     }
 
     const BlockRunner &runner_;
-    const TileKernels &kernels_;
+    const Int16Kernels &kernels_;
     SeedRows<T> rows_;
     DistanceBounds bounds_;
     double error_;
-    double square_share_;    // of the filter's bound
-    float gain_share_;       // of the bound of estimates
     bool filters_;           // integers hold the products
     std::int64_t count_ = 0; // tiles
-    std::vector<SeedGroup<T>> groups_;
+    std::vector<Int16Code<T>> groups_;
     Buffer<SeedTile> tiles_;
-    Buffer<RowNumber> places_;     // tiles x seed_tile_rows
-    Buffer<double> nearest_;       // once more, in the order of places
-    Buffer<float> squares_, lost_; // of the copies: their squared lengths, and how far the rows are from them
-    Buffer<float> limits_;         // the product with a candidate that a row must reach
-    Buffer<std::int32_t> values_;  // the copies, two features to a word; empty where memory does not allow them
+    Buffer<RowNumber> places_;                 // tiles x seed_tile_rows
+    Buffer<double> nearest_;                   // once more, in the order of places
+    Buffer<float> limits_;                     // the score of a candidate that wins a row, at most
+    Buffer<float> inverses_, units_, squares_; // of the rows as integers
+    Buffer<std::int32_t>
+        values_; // the integers, tiles x pairs() x seed_tile_rows; empty where memory does not allow them
 };
 
 } // namespace pgkm::cpu

@@ -73,7 +73,7 @@ template <typename T, typename Point>
 SeedTrials<T, Point>::SeedTrials(const BlockRunner &runner, const SeedRows<T> &rows, double *nearest,
                                  std::int32_t *labels, int most, const SeedRows<Point> &points, double error)
     : runner_(runner), rows_(rows), nearest_(nearest), labels_(labels), most_(most), points_(points),
-      has_images_(static_cast<const void *>(points.values) != rows.values), square_bounds_(rows.d),
+      is_projected_(static_cast<const void *>(points.values) != rows.values), square_bounds_(rows.d),
       tiles_(runner, points, rows.d, error), workers_(runner.workers())
 {
 }
@@ -105,7 +105,7 @@ void SeedTrials<T, Point>::group(const std::vector<const T *> &chosen)
     std::vector<const Point *> parents = points_of(chosen);
     if (groups > 1 && groups * rows_per_group > n) // too many: one, whose parent is nearest to few of its rows
         parents.resize(1);
-    if (parents.size() == groups && !has_images_) {
+    if (parents.size() == groups && !is_projected_) {
         tiles_.group(parents.data(), static_cast<std::int32_t>(groups), labels_, nearest_, nearest_);
     } else {
         Buffer<double> squares(runner_.budget(), n);
@@ -145,7 +145,7 @@ template <typename T, typename Point>
 std::vector<const Point *> SeedTrials<T, Point>::points_of(const std::vector<const T *> &rows) const
 {
     if constexpr (std::is_same_v<T, Point>)
-        if (!has_images_)
+        if (!is_projected_)
             return rows;
     std::vector<const Point *> points;
     for (const T *row : rows)
@@ -199,10 +199,9 @@ void SeedTrials<T, Point>::screen(std::int64_t task, Worker &worker, double scal
     const std::int64_t most = room(task);
     std::int64_t found = 0;
     for (std::int64_t tile = first_tile(task); tile < last_tile(task); ++tile)
-        worker.view.find(tile, [&](int trial, std::uint64_t bits, const ScreenedCandidate *screened) {
-            const GainBounds gain = has_images_           ? thin_out(tile, candidates_[trial], bits)
-                                    : screened == nullptr ? GainBounds{0.0, std::numeric_limits<double>::infinity()}
-                                                          : tiles_.estimate(tile, bits, *screened);
+        worker.view.find(tile, !is_projected_, [&](int trial, std::uint64_t bits, GainBounds gain) {
+            if (is_projected_)
+                gain = thin_out(tile, candidates_[trial], bits);
             // Each mass is rounded down by less than 1.
             const int count = __builtin_popcountll(bits);
             bounds[trial].least += gain.least * scale - count;
@@ -258,7 +257,7 @@ void SeedTrials<T, Point>::settle(std::int64_t task, Worker &worker, Win &&win)
                 add(hits[i]);
     } else {
         for (std::int64_t tile = first_tile(task); tile < last_tile(task); ++tile)
-            worker.view.find(tile, [&](int which, std::uint64_t bits, const ScreenedCandidate *) {
+            worker.view.find(tile, false, [&](int which, std::uint64_t bits, const GainBounds &) {
                 for (; bits != 0; bits &= bits - 1)
                     add(static_cast<Hit>((tile - first_tile(task)) * seed_tile_rows + __builtin_ctzll(bits)) |
                         static_cast<Hit>(wanted_[which]) << 16);

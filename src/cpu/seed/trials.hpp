@@ -2,8 +2,8 @@
 //
 // What the filter knows of the rows that a trial may win bounds by how much it lowers the potential. Mostly that shows
 // which trial is the best. Where it does not, exact distances do, of those trials alone. The chosen one's are taken
-// anyway. Where the filter has images of the rows (assign/images.hpp), distances of the rows' own precision give the
-// bounds.
+// anyway. Where the filter has projections of the rows (encode/projection.hpp), distances of the rows' own precision
+// give the bounds.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +26,7 @@ void distances_to(const BlockRunner &runner, const SeedRows<T> &rows, const T *c
 // The trials that may be the best, in their order, by bounds of what each gains.
 std::vector<int> contested_trials(const std::vector<GainBounds> &gains);
 
-// Point: the type of what the filter has of the rows, themselves or their images.
+// Point: the type of what the filter has of the rows, themselves or their projections.
 template <typename T, typename Point = T>
 class SeedTrials {
   public:
@@ -34,7 +34,7 @@ class SeedTrials {
     using Subtract = std::function<void(std::int64_t row, std::uint64_t mass)>;
 
     // nearest and labels are the sampler's; a choice changes them. At most `most` trials a step. points: the rows, or
-    // images, none of which are farther apart than their rows and `error`.
+    // projections, none of which are farther apart than their rows and `error`.
     SeedTrials(const BlockRunner &runner, const SeedRows<T> &rows, double *nearest, std::int32_t *labels, int most,
                const SeedRows<Point> &points, double error);
     ~SeedTrials();
@@ -81,8 +81,8 @@ class SeedTrials {
     std::int32_t *labels_;
     int most_;
     SeedRows<Point> points_;
-    const bool has_images_;
-    SquareBounds<T> square_bounds_; // with images
+    const bool is_projected_;
+    SquareBounds<T> square_bounds_; // with projections
     SeedTiles<Point> tiles_;
     std::vector<const Point *> looked_at_; // by workers
     std::size_t next_group_ = 0;           // chosen rows

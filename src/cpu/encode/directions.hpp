@@ -1,10 +1,10 @@
-// directions.hpp - the directions along which a sample of the rows spreads most, for images.hpp.
+// directions.hpp - the directions along which a sample of the rows spreads most, for projection.hpp.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include "cpu/kernels/tiled_kernels.hpp"
+#include "cpu/kernels/score_kernels.hpp"
 #include "cpu/rows.hpp"
 
 namespace pgkm::cpu {
@@ -20,7 +20,7 @@ struct Directions {
 template <typename T>
 Directions find_directions(const Rows<T> &rows, const T *shift, std::int32_t most);
 
-// Left's panels for TiledKernels::add: panel[p][f * tiled_panel + j] = sign * matrix[(p * tiled_panel + j) * d + f];
+// Left's panels for ScoreKernels::add: panel[p][f * tiled_panel + j] = sign * matrix[(p * tiled_panel + j) * d + f];
 // rows beyond `count` are 0.
 void fill_panels(const float *matrix, std::int64_t count, std::int64_t d, std::int64_t panels, float sign, float *out);
 

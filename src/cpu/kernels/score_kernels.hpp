@@ -1,6 +1,6 @@
-// tiled_kernels.hpp - float32 scores of a block of points against panels of centroids.
+// score_kernels.hpp - float32 scores of a block of points against panels of centroids.
 //
-// A score is |c|^2 / 2 - x.c on float32 images (assign/images.hpp), in the form of a blocked matrix
+// A score is |c|^2 / 2 - x.c on float32 projections (encode/projection.hpp), in the form of a blocked matrix
 // product: one fused operation per feature where the exact D takes two in float64, four
 // times the speed of direct_kernels.hpp. What a score may be off by is worked out in
 // score_bound.hpp; these kernels only fix the order: the features of a call are one chain per
@@ -33,7 +33,7 @@ struct Lowest {
     float first;   // the number of the call's first centroid
 };
 
-struct TiledKernels {
+struct ScoreKernels {
     bool fused; // one rounding per product and sum, not two
 
     // Transposes rows to block[f * tiled_width + i], less the shift; the rest of the width
@@ -55,6 +55,6 @@ struct TiledKernels {
     std::int64_t (*at_most)(const float *scores, std::int64_t count, const float *limit, Hit *hits);
 };
 
-const TiledKernels &tiled_kernels(InstructionSet set);
+const ScoreKernels &score_kernels(InstructionSet set);
 
 } // namespace pgkm::cpu

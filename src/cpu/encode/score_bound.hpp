@@ -1,4 +1,4 @@
-// score_bound.hpp - what separates a float32 score (tiled_kernels.hpp) from its exact value.
+// score_bound.hpp - what separates a float32 score (score_kernels.hpp) from its exact value.
 #pragma once
 
 #include <cmath>

@@ -1,29 +1,29 @@
-// mark_kernels.hpp - rows of features with two values as sets of bits, and their scores with all centroids.
+// bit_kernels.hpp - rows of features with two values as sets of bits, and their scores with all centroids.
 //
 // A row's mark is a feature that has the rarer of its two values. What a mark adds to the score of each centroid is one
 // line of 16-bit integers, so a row takes as many additions as it has marks, each for a vector of centroids.
-// assign/marks.hpp says what the integers mean.
+// encode/bits.hpp says what the integers mean.
 #pragma once
 
 #include <cstdint>
 
 #include "cpu/kernels/element_kernel.hpp"
 #include "cpu/kernels/instruction_set.hpp"
-#include "cpu/kernels/tiled_kernels.hpp"
+#include "cpu/kernels/score_kernels.hpp"
 
 namespace pgkm::cpu {
 
 // Centroids are filled up to a multiple of this, and lie in panels of so many; the last one may be narrower.
-inline constexpr std::int64_t mark_step = 32, mark_panel = 256;
+inline constexpr std::int64_t bit_step = 32, bit_panel = 256;
 
-struct MarkLines {
+struct BitLines {
     const std::uint16_t *start; // `width` values: the score of a row without marks
-    const std::uint16_t *steps; // the value of feature f and centroid j of panel p at p * mark_panel * d + f * (the
+    const std::uint16_t *steps; // the value of feature f and centroid j of panel p at p * bit_panel * d + f * (the
                                 // panel's width) + j
     std::int64_t width;         // centroids, filled up
 };
 
-struct MarkKernels {
+struct BitKernels {
     // Sets bit f % 64 of bits[f / 64] for each feature whose value is not usual[f]. Returns whether all of these are
     // other[f]; `bits` has no meaning if not.
     template <typename T>
@@ -32,7 +32,7 @@ struct MarkKernels {
 
     // scores[i * width + j]: the start of centroid j and its steps of row i's marks, modulo 2^16. sizes[i]: how many
     // marks. best[i] and second[i]: the two lowest scores, the same on a tie; index[i]: the first centroid of the best.
-    void (*score)(const std::uint64_t *const *rows, int count, int d, const MarkLines &lines, std::uint16_t *scores,
+    void (*score)(const std::uint64_t *const *rows, int count, int d, const BitLines &lines, std::uint16_t *scores,
                   std::int32_t *sizes, const Lowest &lowest);
 
     // Lists the scores of one row that are at most `limit`, as hits of this point; returns their number.
@@ -47,6 +47,6 @@ struct MarkKernels {
                   const std::uint64_t *candidate, std::int32_t *nearer, std::int32_t *fewer);
 };
 
-const MarkKernels &mark_kernels(InstructionSet set);
+const BitKernels &bit_kernels(InstructionSet set);
 
 } // namespace pgkm::cpu

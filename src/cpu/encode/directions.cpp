@@ -1,8 +1,8 @@
-// directions.cpp - subspace iteration on a sample of the rows, by the float32 products of tiled_kernels.hpp.
+// directions.cpp - subspace iteration on a sample of the rows, by the float32 products of score_kernels.hpp.
 //
 // The sample is kept twice: row blocks feature by feature, for products with the directions, and blocks of features
 // row by row, for the products back. How well the directions fit decides about speed alone.
-#include "cpu/assign/directions.hpp"
+#include "cpu/encode/directions.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -25,7 +25,7 @@ template <typename T>
 class Sample {
   public:
     Sample(const Rows<T> &rows, std::int32_t most)
-        : rows_(rows), kernels_(tiled_kernels(rows.context.instruction_set)),
+        : rows_(rows), kernels_(score_kernels(rows.context.instruction_set)),
           blocks_((std::min(rows.n, sample_rows) + tiled_width - 1) / tiled_width),
           chunks_((rows.d + tiled_width - 1) / tiled_width),
           by_rows_(rows.context.budget, blocks_ * rows.d * tiled_width),
@@ -118,7 +118,7 @@ class Sample {
     }
 
     const Rows<T> &rows_;
-    const TiledKernels &kernels_;
+    const ScoreKernels &kernels_;
     std::int64_t blocks_, chunks_;
     Buffer<float> by_rows_;     // blocks x d x tiled_width
     Buffer<float> by_features_; // chunks x size x tiled_width

@@ -1,8 +1,8 @@
-// images.cpp - makes images, decides how many features they have, and proves what float32 may do to them.
+// projection.cpp - projects rows, decides on how many directions, and proves what float32 may do to them.
 //
 // The bound. Let X be the exact centred point, X' its float32 form, u = 2^-24; |X' - X| <= 1.0001 u |X|. P holds m
-// directions in float32, s is its skew. The exact image is (Q X, |X - Q^T Q X|), with Q the orthonormal matrix nearest
-// to P (its polar factor), so that |P - Q| <= s and |P| <= 1 + s.
+// directions in float32, s is its skew. The exact projection is (Q X, |X - Q^T Q X|), with Q the orthonormal matrix
+// nearest to P (its polar factor), so that |P - Q| <= s and |P| <= 1 + s.
 //
 //   1. y = fl(P X'). Sums run in chains of 32 features: each value is off by at most g1 |P_j| |X'|, where
 //      g1 = 1.01 u (32 + d / 32 + 2), so |y - Q X| <= (1.02 sqrt(m) g1 + s + 1.01 u) |X| = e1 |X|.
@@ -12,16 +12,16 @@
 //   3. The length of z: float32 sums of d squares and a root move it by (d / 2 + 4) u |z| at most.
 //
 // Where products are rounded apart from sums, chains of 32 count 64. Together, with small products in a factor of 1.05,
-// that is relative_error_ times |X|; the image's own length differs from |X| by no more, which another factor covers.
-// Underflow loses less than d 2^-149 of a square, and d m 2^-149 of a sum: both are within (d + m) 2^-70.
-#include "cpu/assign/images.hpp"
+// that is relative_error_ times |X|; the projection's own length differs from |X| by no more, which another factor
+// covers. Underflow loses less than d 2^-149 of a square, and d m 2^-149 of a sum: both are within (d + m) 2^-70.
+#include "cpu/encode/projection.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
 
-#include "cpu/assign/score_bound.hpp"
+#include "cpu/encode/score_bound.hpp"
 #include "cpu/kernels/vector_kernels.hpp"
 
 namespace pgkm::cpu {
@@ -34,7 +34,7 @@ constexpr int sizes[] = {8, 16, 24, 32, 48, most_features};
 constexpr std::int64_t most_centroids = 1024; // that are looked at to choose
 constexpr std::int32_t most_scored = 1 << 24; // the filter numbers them in float32
 
-// Rows of so many times the features of an image are worth one.
+// Rows of so many times the features of a projection are worth one.
 constexpr std::int32_t least_gain = 4;
 
 // Cycles for one row. A product takes 16 of its terms a cycle, a distance apart from it 8 and a call.
@@ -49,8 +49,8 @@ double product_cost(double features, double k)
     return besides + features + k * (features + 16.0) / 14.0;
 }
 
-// The same with rows as 16-bit integers (narrow.hpp).
-double narrow_cost(double features, double k)
+// The same with rows as 16-bit integers (int16.hpp).
+double int16_cost(double features, double k)
 {
     return features + k * (features + 40.0) / 24.0;
 }
@@ -61,7 +61,7 @@ double preparation_cost(double d, double k, double directions)
     return d * directions * (200.0 + 3.0 * directions + (std::min<double>(k, most_centroids) + 64.0) / 3.0);
 }
 
-// What images of so many features take, and what the filter allocates after them: panels of the centroids and each
+// What projections of so many features take, and what the filter allocates after them: panels of the centroids and each
 // worker's block, scores and candidates.
 template <typename T>
 std::uint64_t bytes_with(const Rows<T> &rows, std::uint64_t padded, std::uint64_t size)
@@ -76,14 +76,14 @@ std::uint64_t bytes_with(const Rows<T> &rows, std::uint64_t padded, std::uint64_
 template <typename T>
 class Chooser {
   public:
-    Chooser(const Rows<T> &rows, const T *shift, const T *centroids, const Directions &directions)
+    Chooser(const Rows<T> &rows, const T *middle, const T *centroids, const Directions &directions)
         : rows_(rows), directions_(directions), vectors_(vector_kernels(rows.context.instruction_set)),
           wide_(directions.values.begin(), directions.values.end()), k_(std::min<std::int64_t>(rows.k, most_centroids))
     {
         for (std::int64_t i = 0; i < rows_in_trial; ++i)
-            row_[i] = add(rows.row(i * rows.n / rows_in_trial), shift);
+            row_[i] = add(rows.row(i * rows.n / rows_in_trial), middle);
         for (std::int64_t j = 0; j < k_; ++j)
-            centroid_.push_back(add(centroids + j * rows.k / k_ * rows.d, shift));
+            centroid_.push_back(add(centroids + j * rows.k / k_ * rows.d, middle));
         const auto last = static_cast<std::size_t>(directions.count);
         const PairKernels &pairs = pair_kernels(rows.context.instruction_set);
         for (std::int64_t i = 0; i < rows_in_trial; ++i) {
@@ -103,7 +103,7 @@ class Chooser {
         }
     }
 
-    // Cycles for a row with images of so many features, of whose candidates such a share counts.
+    // Cycles for a row with a projection of so many features, of whose candidates such a share counts.
     double cost(int features, double share_of_candidates) const
     {
         const auto count = static_cast<std::size_t>(std::min(features - 1, directions_.count));
@@ -139,14 +139,14 @@ class Chooser {
         double low, high;
     };
 
-    Point add(const T *values, const T *shift) const
+    Point add(const T *values, const T *middle) const
     {
         rows_.context.poll();
         const std::int64_t d = rows_.d;
         std::vector<double> centred(d);
         double square = 0.0;
         for (std::int64_t f = 0; f < d; ++f) {
-            centred[f] = static_cast<double>(values[f]) - static_cast<double>(shift[f]);
+            centred[f] = static_cast<double>(values[f]) - static_cast<double>(middle[f]);
             square += centred[f] * centred[f];
         }
         Point point;
@@ -181,49 +181,65 @@ class Chooser {
 } // namespace
 
 template <typename T>
-std::unique_ptr<Images<T>> Images<T>::make(const Rows<T> &rows, const T *shift, const T *centroids, double passes,
-                                           double share)
+std::int32_t most_directions(const Rows<T> &rows, double passes)
 {
-    const double whole = narrow_cost(rows.d, rows.k);
     if (rows.k >= most_scored)
-        return nullptr;
+        return 0;
+    const double whole = int16_cost(rows.d, rows.k) * static_cast<double>(rows.n);
     std::int32_t most = std::min(most_features, rows.d / least_gain) - 1;
-    while (most >= 7 && preparation_cost(rows.d, rows.k, most) > 0.1 * passes * whole * static_cast<double>(rows.n))
+    while (most >= 7 && preparation_cost(rows.d, rows.k, most) > 0.1 * passes * whole)
         most = (most + 1) / 2 - 1;
-    if (most < 7)
-        return nullptr;
-    const Directions directions = find_directions(rows, shift, most);
+    return most < 7 ? 0 : most;
+}
+
+template <typename T>
+int choose_features(const Rows<T> &rows, const T *middle, const Directions &directions, const ProjectionUse<T> &use,
+                    int kept)
+{
     if (directions.count == 0)
-        return nullptr;
-    const Chooser<T> chooser(rows, shift, centroids, directions);
-    double least = 0.9 * whole;
+        return 0;
+    const Chooser<T> chooser(rows, middle, use.centroids, directions);
+    const double others = 0.9 * int16_cost(rows.d, rows.k);
+    double least = std::numeric_limits<double>::infinity();
+    bool pays = false;
     int chosen = 0;
     for (const int size : sizes) {
         if (size > (directions.count / 8 + 1) * 8)
             break;
         rows.context.poll();
-        const double cost = chooser.cost(size, share) + 2.0 * rows.d * (size + 16.0) / 14.0 / passes;
-        if (cost < least && rows.context.budget.allows(bytes_with(rows, padded(rows.d), size))) {
-            least = cost;
+        if (size != kept && !rows.context.budget.allows(bytes_with(rows, Projection<T>::padded(rows.d), size)))
+            continue;
+        const double each = chooser.cost(size, use.share), making = 2.0 * rows.d * (size + 16.0) / 14.0 / use.passes;
+        pays = pays || each + (size == kept && use.passes <= 1.0 ? 0.0 : making) < others;
+        if (each + (size == kept ? 0.0 : making) < least) {
+            least = each + (size == kept ? 0.0 : making);
             chosen = size;
         }
     }
-    if (chosen == 0)
-        return nullptr;
-    std::unique_ptr<Images> images(new Images(rows, directions, std::min(chosen - 1, directions.count)));
-    images->bound(directions.skew);
-    if (!(images->relative_error_ < 0.01))
-        return nullptr;
-    images->fill(shift);
-    return images;
+    return pays ? chosen : 0;
 }
 
 template <typename T>
-Images<T>::Images(const Rows<T> &rows, const Directions &directions, std::int32_t count)
-    : rows_(rows), kernels_(tiled_kernels(rows.context.instruction_set)), count_(count), features_((count / 8 + 1) * 8),
+std::shared_ptr<const Projection<T>> Projection<T>::make(const Rows<T> &rows, std::shared_ptr<const Centre<T>> centre,
+                                                         const Directions &directions, int features)
+{
+    std::shared_ptr<Projection> made(
+        new Projection(rows, std::move(centre), directions, std::min(features - 1, directions.count)));
+    made->bound(directions.skew);
+    if (!(made->relative_error_ < 0.01))
+        return nullptr;
+    made->fill(rows);
+    return made;
+}
+
+template <typename T>
+Projection<T>::Projection(const Rows<T> &rows, std::shared_ptr<const Centre<T>> centre, const Directions &directions,
+                          std::int32_t count)
+    : context_(rows.context), d_(rows.d), kernels_(score_kernels(rows.context.instruction_set)),
+      centre_(std::move(centre)), count_(count), features_((count / 8 + 1) * 8),
       onto_(rows.context.budget, std::int64_t{features_} * rows.d),
       out_(rows.context.budget, padded(rows.d) * count, 0.0f), zeros_(rows.context.budget, features_, 0.0f),
-      images_(rows.context.budget, rows.n * features_)
+      values_(rows.context.budget, rows.n * features_)
 {
     fill_panels(directions.values.data(), count, rows.d, features_ / tiled_panel, 1.0f, onto_.data());
     for (std::int64_t f = 0; f < rows.d; ++f)
@@ -232,9 +248,9 @@ Images<T>::Images(const Rows<T> &rows, const Directions &directions, std::int32_
 }
 
 template <typename T>
-void Images<T>::bound(double skew)
+void Projection<T>::bound(double skew)
 {
-    const double d = rows_.d, m = count_, root = std::sqrt(m);
+    const double d = d_, m = count_, root = std::sqrt(m);
     const double chain = kernels_.fused ? score_chain : 2.0 * score_chain;
     const double g1 = 1.01 * unit * (chain + d / score_chain + 3.0), g2 = 1.01 * unit * (chain + m / score_chain + 3.0);
     const double e1 = 1.02 * root * g1 + skew + 1.01 * unit;
@@ -244,46 +260,46 @@ void Images<T>::bound(double skew)
 }
 
 template <typename T>
-void Images<T>::project(float *block, float *image) const
+void Projection<T>::project(float *block, float *image) const
 {
-    const std::int64_t d = rows_.d;
+    const std::int64_t d = d_;
     const std::int64_t panels = features_ / tiled_panel;
     for (std::int64_t f = 0; f < d; f += score_chain) {
         kernels_.add(block + f * tiled_width, static_cast<int>(std::min<std::int64_t>(score_chain, d - f)),
                      onto_.data() + f * tiled_panel, tiled_panel * d, panels, f == 0 ? zeros_.data() : nullptr, image,
                      nullptr);
         if (f % (8 * score_chain) == 0)
-            rows_.context.poll();
+            context_.poll();
     }
     for (std::int32_t j = 0; j < count_; j += score_chain)
         kernels_.add(image + j * tiled_width, std::min<int>(score_chain, count_ - j), out_.data() + j * tiled_panel,
                      std::int64_t{tiled_panel} * count_, padded(d) / tiled_panel, nullptr, block, nullptr);
     float *rest = image + (features_ - 1) * tiled_width;
-    kernels_.norms(block, rows_.d, rest);
+    kernels_.norms(block, d_, rest);
     for (int i = 0; i < tiled_width; ++i)
         rest[i] = std::sqrt(rest[i]);
 }
 
 template <typename T>
-void Images<T>::fill(const T *shift)
+void Projection<T>::fill(const Rows<T> &rows)
 {
     std::vector<Buffer<float>> blocks, made;
-    std::vector<double> longest(rows_.pool.size(), 0.0);
-    for (int worker = 0; worker < rows_.pool.size(); ++worker) {
-        blocks.emplace_back(rows_.context.budget, padded(rows_.d) * tiled_width);
-        made.emplace_back(rows_.context.budget, features_ * tiled_width);
+    std::vector<double> longest(rows.pool.size(), 0.0);
+    for (int worker = 0; worker < rows.pool.size(); ++worker) {
+        blocks.emplace_back(rows.context.budget, padded(d_) * tiled_width);
+        made.emplace_back(rows.context.budget, features_ * tiled_width);
     }
-    for_blocks(rows_, tiled_width, [&](int worker, std::int64_t first, int count) {
+    for_blocks(rows, tiled_width, [&](int worker, std::int64_t first, int count) {
         const T *points[tiled_width] = {};
         for (int i = 0; i < count; ++i)
-            points[i] = rows_.row(first + i);
-        kernels_.pack(points, count, rows_.d, shift, blocks[worker].data());
+            points[i] = rows.row(first + i);
+        kernels_.pack(points, count, d_, middle(), blocks[worker].data());
         project(blocks[worker].data(), made[worker].data());
         for (int i = 0; i < count; ++i) {
             double square = 0.0;
             for (int f = 0; f < features_; ++f) {
                 const float value = made[worker][f * tiled_width + i];
-                images_[(first + i) * features_ + f] = value;
+                values_[(first + i) * features_ + f] = value;
                 square += static_cast<double>(value) * static_cast<double>(value);
             }
             longest[worker] = square <= longest[worker] ? longest[worker] : square < 0x1p120 ? square : HUGE_VAL;
@@ -292,7 +308,12 @@ void Images<T>::fill(const T *shift)
     longest_ = std::sqrt(*std::max_element(longest.begin(), longest.end())) * (1.0 + 0x1p-40);
 }
 
-template class Images<float>;
-template class Images<double>;
+template std::int32_t most_directions(const Rows<float> &, double);
+template std::int32_t most_directions(const Rows<double> &, double);
+template int choose_features(const Rows<float> &, const float *, const Directions &, const ProjectionUse<float> &, int);
+template int choose_features(const Rows<double> &, const double *, const Directions &, const ProjectionUse<double> &,
+                             int);
+template class Projection<float>;
+template class Projection<double>;
 
 } // namespace pgkm::cpu

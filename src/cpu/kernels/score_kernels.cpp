@@ -1,12 +1,12 @@
-// tiled_kernels.cpp - float32 scores of 64 rows against panels of four centroids, and which are low enough.
+// score_kernels.cpp - float32 scores of 64 rows against panels of four centroids, and which are low enough.
 //
-// Rows lie feature by feature, lanes run over rows. tiled.cpp proves how far a score may be off.
-#include "cpu/kernels/tiled_kernels.hpp"
+// Rows lie feature by feature, lanes run over rows. encode/score_bound.hpp proves how far a score may be off.
+#include "cpu/kernels/score_kernels.hpp"
 
 #include <algorithm>
 #include <limits>
 
-#define HWY_TARGET_INCLUDE "cpu/kernels/tiled_kernels.cpp"
+#define HWY_TARGET_INCLUDE "cpu/kernels/score_kernels.cpp"
 #include "cpu/kernels/per_target.hpp"
 
 #include "cpu/kernels/pack-inl.hpp"
@@ -151,4 +151,4 @@ void pack(const T *const *rows, int count, int d, const T *shift, float *block)
 } // namespace pgkm::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
-PGKM_KERNELS(TiledKernels, tiled_kernels, HWY_NATIVE_FMA != 0, {pack<float>, pack<double>}, norms, add, at_most)
+PGKM_KERNELS(ScoreKernels, score_kernels, HWY_NATIVE_FMA != 0, {pack<float>, pack<double>}, norms, add, at_most)

@@ -1,9 +1,9 @@
-// mark_kernels.cpp - adds lines of 16-bit integers, lanes over centroids.
-#include "cpu/kernels/mark_kernels.hpp"
+// bit_kernels.cpp - adds lines of 16-bit integers, lanes over centroids.
+#include "cpu/kernels/bit_kernels.hpp"
 
 #include <algorithm>
 
-#define HWY_TARGET_INCLUDE "cpu/kernels/mark_kernels.cpp"
+#define HWY_TARGET_INCLUDE "cpu/kernels/bit_kernels.cpp"
 #include "cpu/kernels/per_target.hpp"
 
 HWY_BEFORE_NAMESPACE();
@@ -12,7 +12,7 @@ inline constexpr hn::ScalableTag<std::uint16_t> shorts;
 using ShortVector = hn::Vec<decltype(shorts)>;
 inline constexpr int short_lanes = static_cast<int>(hn::MaxLanes(shorts));
 inline constexpr int most_sums = 8; // vectors of centroids at a time
-static_assert(mark_step % short_lanes == 0);
+static_assert(bit_step % short_lanes == 0);
 
 // One bit per lane.
 template <typename D>
@@ -84,13 +84,13 @@ HWY_INLINE void lowest_two([[maybe_unused]] D tag, hn::Vec<D> best, hn::Vec<D> s
     *next = static_cast<float>(hn::GetLane(second));
 }
 
-void score(const std::uint64_t *const *rows, int count, int d, const MarkLines &lines, std::uint16_t *scores,
+void score(const std::uint64_t *const *rows, int count, int d, const BitLines &lines, std::uint16_t *scores,
            std::int32_t *sizes, const Lowest &lowest)
 {
     static constexpr decltype(&add_lines<1>) by_count[] = {add_lines<1>, add_lines<2>, add_lines<3>, add_lines<4>,
                                                            add_lines<5>, add_lines<6>, add_lines<7>, add_lines<8>};
-    for (std::int64_t panel = 0; panel < lines.width; panel += mark_panel) {
-        const std::int64_t width = std::min(mark_panel, lines.width - panel);
+    for (std::int64_t panel = 0; panel < lines.width; panel += bit_panel) {
+        const std::int64_t width = std::min(bit_panel, lines.width - panel);
         for (std::int64_t at = 0; at < width; at += most_sums * short_lanes) {
             const auto run = by_count[std::min<std::int64_t>(most_sums, (width - at) / short_lanes) - 1];
             for (int i = 0; i < count; ++i)
@@ -184,4 +184,4 @@ int nearer(const std::uint64_t *bits, std::int64_t rows, std::int64_t words, con
 } // namespace pgkm::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
-PGKM_KERNELS(MarkKernels, mark_kernels, {mark<float>, mark<double>}, score, at_most, gains, nearer)
+PGKM_KERNELS(BitKernels, bit_kernels, {mark<float>, mark<double>}, score, at_most, gains, nearer)
