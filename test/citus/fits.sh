@@ -45,12 +45,12 @@ same() {
     is "$all" "$one"$'\n'"$way" "$1"
 }
 same 'k-means++' "'{x,y,z}', 20"
-same 'k-means||' "'{x,y,z}', 50, init => 'k-means||'"
-same 'random rows, restarts' "'{x,y,z}', 30, init => 'random', seed => 7, n_init => 3"
+same 'k-means||' "'{x,y,z}', 50, options => kmeans_options(init => 'k-means||')"
+same 'random rows, restarts' "'{x,y,z}', 30, options => kmeans_options(init => 'random', seed => 7, n_init => 3)"
 same 'weights' "'{x,y,z}', 20, weight => 'w'"
-same 'an array column, standardized' "'{f}', 9, standardize => true"
-same 'directions' "'{x,y,z}', 9, metric => 'cosine'"
-same 'given centroids that leave clusters empty' "'{x,y}', 4, init_centroids => '{{0,0},{90,90},{95,95},{99,99}}', tol => 0"
+same 'an array column, standardized' "'{f}', 9, options => kmeans_options(standardize => true)"
+same 'directions' "'{x,y,z}', 9, options => kmeans_options(metric => 'cosine')"
+same 'given centroids that leave clusters empty' "'{x,y}', 4, options => kmeans_options(init_centroids => '{{0,0},{90,90},{95,95},{99,99}}', tol => 0)"
 same 'shards of like size' "'{x,y,z}', 20" even
 same 'a partitioned table' "'{x,y,z}', 20" parted
 same 'a reference table, whose rows are all here' "'{x,y,z}', 20" copied executor
@@ -68,9 +68,9 @@ is "$(query -c "CREATE TEMP TABLE swept AS SELECT * FROM kmeans_sweep('even', '{
 is "$(query -c "SELECT kmeans_load('even', '{x,y,z}') > 0" -c "SELECT kmeans_fit('even', '{x,y,z}', 20, memory => 'loaded') = kmeans_fit('one', '{x,y,z}', 20)" -c "SELECT kmeans_fit('even', '{x,y,z}', 3, memory => 'loaded') IS NULL" -c "SELECT scan, backend FROM kmeans_last_run()" | paste -sd ' ')" 't t f loaded|nodes' 'rows stay loaded'
 
 near one even 'PCA' pca_fit "'{x,z}'"
-near one even 'PCA of standardized rows' pca_fit "'{f}', 2, standardize => true"
+near one even 'PCA of standardized rows' pca_fit "'{f}', options => pca_options(n_components => 2, standardize => true)"
 for type in full tied diag spherical; do
-    near one even "a mixture, $type" gmm_fit "'{x,y,z}', 4, '$type', max_iter => 20"
+    near one even "a mixture, $type" gmm_fit "'{x,y,z}', 4, options => gmm_options(covariance_type => '$type', max_iter => 20)"
 done
 
 # Labels, in the caller's transaction.

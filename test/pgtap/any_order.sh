@@ -32,7 +32,7 @@ same() { is "$(model "$3" "$4")" "$2" "$1"; }
 more=()
 [ -z "${PGKM_DEEP:-}" ] || more=("init => 'k-means||'" "init => 'random', n_init => 3" "metric => 'cosine', seed => 7" "standardize => true, n_init => 2" "init => 'random', refine => true" "batch_size => 40, seed => 3" "batch_size => 7, standardize => true, n_init => 2")
 for options in "" "${more[@]}"; do
-    named="kmeans_options($options)" added=${options:+, $options} say=${options:-defaults}
+    named="kmeans_options($options)" added=${options:+, options => kmeans_options($options)} say=${options:-defaults}
     wanted=$(model "$serial" "SELECT to_jsonb(kmeans(f, 12, $named)) - 'origin' FROM ordered")
     for table in ordered shuffled moved halves; do
         same "$say: $table, serial" "$wanted" "$serial" "SELECT to_jsonb(kmeans(f, 12, $named)) - 'origin' FROM $table"

@@ -20,7 +20,7 @@ write_now="LOCK TABLE lock_rows IN ROW EXCLUSIVE MODE NOWAIT"
 
 for function in kmeans_cluster gmm_cluster; do
     # A fit that does not end by itself, but with the test where nobody finds it.
-    state "SET statement_timeout = '10min'" "SELECT * FROM $function('lock_rows', '{x,y}', 3, tol => 0, n_init => 100000000)" >"$folder/fit" &
+    state "SET statement_timeout = '10min'" "SELECT * FROM $function('lock_rows', '{x,y}', 3, options => ${function%_cluster}_options(tol => 0, n_init => 100000000))" >"$folder/fit" &
     victim=$!
     await 1 query -c "SELECT count(*) FROM pg_stat_progress_kmeans WHERE restart > 1 AND datname = current_database()"
     result $? "$function fits"

@@ -63,7 +63,7 @@ cancel
 expect_nothing 'a cancel takes it away'
 
 long="init => 'first', tol => 0, max_iter => 100000"
-begin "SELECT kmeans_fit('progress_rows', '{x,y}', 1000, options => kmeans_options(init => $long))"
+begin "SELECT kmeans_fit('progress_rows', '{x,y}', 1000, options => kmeans_options($long))"
 expect 'phase, max_iter, restart, n_init, backend, iteration, shift > 0' '^iterating\|100000\|1\|1\|cpu\|[1-9][0-9]*\|t$' 'iterations are counted'
 rises iteration 'and rise'
 # What the session waits for has a name from version 17 on.

@@ -45,16 +45,16 @@ same() {
     [ "$way" = "nodes|nodes" ] || echo "# way: $way"
 }
 same 'k-means++' "'{x,y,z}', 20"
-same 'k-means||' "'{x,y,z}', 50, init => 'k-means||'"
-same 'random rows' "'{x,y,z}', 30, init => 'random', seed => 7, n_init => 3"
+same 'k-means||' "'{x,y,z}', 50, options => kmeans_options(init => 'k-means||')"
+same 'random rows' "'{x,y,z}', 30, options => kmeans_options(init => 'random', seed => 7, n_init => 3)"
 same 'weights' "'{x,y,z}', 20, weight => 'w'"
 same 'an array column' "'{f}', 20"
-same 'an array column and weights, k-means||' "'{f}', 25, weight => 'w', init => 'k-means||'"
-same 'standardized rows' "'{f}', 9, standardize => true"
-same 'directions' "'{x,y,z}', 9, metric => 'cosine', standardize => true"
-same 'given centroids that leave clusters empty' "'{x,y}', 4, init_centroids => '{{0,0},{90,90},{95,95},{99,99}}', tol => 0"
+same 'an array column and weights, k-means||' "'{f}', 25, weight => 'w', options => kmeans_options(init => 'k-means||')"
+same 'standardized rows' "'{f}', 9, options => kmeans_options(standardize => true)"
+same 'directions' "'{x,y,z}', 9, options => kmeans_options(metric => 'cosine', standardize => true)"
+same 'given centroids that leave clusters empty' "'{x,y}', 4, options => kmeans_options(init_centroids => '{{0,0},{90,90},{95,95},{99,99}}', tol => 0)"
 same 'one cluster' "'{x}', 1"
-same 'clusters that are split and joined' "'{x,y,z}', 20, refine => true"
+same 'clusters that are split and joined' "'{x,y,z}', 20, options => kmeans_options(refine => true)"
 
 # A sweep loads once. Its indices are sums in float64, added server by server.
 swept() { # NAME ARGUMENTS
@@ -63,17 +63,17 @@ swept() { # NAME ARGUMENTS
             AND (a.k = 1 AND b.davies_bouldin IS NULL OR abs(a.davies_bouldin / b.davies_bouldin - 1) + abs(a.calinski_harabasz / b.calinski_harabasz - 1)
                 + abs(a.simplified_silhouette / b.simplified_silhouette - 1) < 1e-12)) FROM kmeans_sweep('nodes_all', $2) AS a FULL JOIN swept AS b USING (k)" | paste -sd ' ')" 'nodes|nodes t' "$1"
 }
-mixtures="'{x,y}', 1, 4, 'diag', max_iter => 20"
+mixtures="'{x,y}', 1, 4, options => gmm_options(covariance_type => 'diag', max_iter => 20)"
 is "$(query -c "SET client_min_messages = warning" -c "CREATE TEMP TABLE swept AS SELECT * FROM gmm_sweep('nodes_rows', $mixtures)" -c "SELECT scan, backend FROM kmeans_last_run()" \
     -c "SELECT count(*), bool_and(abs(a.bic / b.bic - 1) < 1e-10 AND a.n_iter = b.n_iter) FROM gmm_sweep('nodes_all', $mixtures) AS a JOIN swept AS b USING (k)" | paste -sd ' ')" 'nodes|nodes 4|t' 'a sweep of mixtures'
 swept 'a sweep' "'{x,y,z}', 1, 6"
-swept 'a sweep of weighted rows, standardized' "'{f}', 2, 7, weight => 'w', standardize => true"
+swept 'a sweep of weighted rows, standardized' "'{f}', 2, 7, weight => 'w', options => kmeans_options(standardize => true)"
 
 is "$(query -c "SET client_min_messages = notice" -c "SET pg_kmeans.distributed = off" -c "SELECT (kmeans_fit('nodes_rows', '{x,y,z}', 20)).inertia = (kmeans_fit('nodes_all', '{x,y,z}', 20)).inertia" 2>"$nodes_folder/notice")" t 'rows are read by this server where distributed is off'
 grep -q '^NOTICE: *rows of other servers are read by this one' "$nodes_folder/notice"
 result $? 'and a NOTICE says so'
 is "$(query -c "SELECT kmeans_fit('nodes_rows', '{x,y}', 3, options => kmeans_options(init => 'first')) = kmeans_fit('nodes_all', '{x,y}', 3, options => kmeans_options(init => 'first'))")" t 'the first rows are those of the order of partitions'
-bounded="'{x,y}', 3, min_size => 0.3, max_size => 7000"
+bounded="'{x,y}', 3, options => kmeans_options(min_size => 0.3, max_size => 7000)"
 is "$(query -c "SELECT kmeans_fit('nodes_rows', $bounded) = kmeans_fit('nodes_all', $bounded)")" t 'rows are read by this server where sizes have bounds'
 is "$(query -c "SELECT kmeans_fit('nodes_rows', '{x,y}', 3, options => kmeans_options(max_radius => 0.3)) = kmeans_fit('nodes_all', '{x,y}', 3, options => kmeans_options(max_radius => 0.3))")" t 'and where a radius decides how many clusters there are'
 is "$(query -c "SELECT count(*) FROM (SELECT * FROM kmeans_tree('nodes_rows', '{x,y}', '{4,3}') INTERSECT SELECT * FROM kmeans_tree('nodes_all', '{x,y}', '{4,3}')) AS s")" 17 'and for a tree'
@@ -93,13 +93,13 @@ is "$(loaded_state -c "SELECT kmeans_fit('nodes_rows', '{x,y}', 3, options => km
 is "$(loaded_state -c "SET statement_timeout = '2s'" -c "SELECT kmeans_fit('nodes_rows', '{x,y}', 300, options => kmeans_options(init => 'random', tol => 0, n_init => 1000000), memory => 'loaded')" -c "RESET statement_timeout" "${again[@]}" -c "SELECT kmeans_load('nodes_rows', '{x,y}') > 0" "${again[@]}")" 't 57014 55000 t f' 'after a cancel they have to be loaded again'
 
 near nodes_all nodes_rows 'PCA' pca_fit "'{x,z}'"
-near nodes_all nodes_rows 'PCA of standardized rows' pca_fit "'{f}', 2, standardize => true"
+near nodes_all nodes_rows 'PCA of standardized rows' pca_fit "'{f}', options => pca_options(n_components => 2, standardize => true)"
 for type in full tied diag spherical; do
-    near nodes_all nodes_rows "a mixture, $type" gmm_fit "'{x,y,z}', 4, '$type', max_iter => 20"
+    near nodes_all nodes_rows "a mixture, $type" gmm_fit "'{x,y,z}', 4, options => gmm_options(covariance_type => '$type', max_iter => 20)"
 done
 near nodes_all nodes_rows 'PCA of weighted rows' pca_fit "'{x,z}', weight => 'w'"
-near nodes_all nodes_rows 'a mixture of weighted, standardized rows' gmm_fit "'{x,y,z}', 4, 'tied', max_iter => 20, weight => 'w', standardize => true"
-near nodes_all nodes_rows 'a mixture from given parameters' gmm_fit "'{x,y}', 2, 'diag', max_iter => 5, weights_init => '{0.5,0.5}', means_init => '{{0,0},{1,1}}', precisions_init => '{{1,1},{2,2}}'"
+near nodes_all nodes_rows 'a mixture of weighted, standardized rows' gmm_fit "'{x,y,z}', 4, options => gmm_options(covariance_type => 'tied', max_iter => 20, standardize => true), weight => 'w'"
+near nodes_all nodes_rows 'a mixture from given parameters' gmm_fit "'{x,y}', 2, options => gmm_options(covariance_type => 'diag', max_iter => 5, weights_init => '{0.5,0.5}', means_init => '{{0,0},{1,1}}', precisions_init => '{{1,1},{2,2}}')"
 
 # Labels: each server updates its own rows, in the caller's transaction.
 query -c "ALTER TABLE nodes_rows ADD COLUMN cluster_id integer"
@@ -111,7 +111,7 @@ labels() { # NAME ARGUMENTS: the labels of nodes_rows that differ from those of 
 labels 'labels over all servers' "'{x,y,z}', 20"
 labels 'labels of weighted rows' "'{f}', 12, weight => 'w'"
 query -c "ALTER SERVER node2 OPTIONS (ADD extensions 'pg_kmeans')"
-labels 'labels where the UPDATE is sent whole' "'{x,y,z}', 7, metric => 'cosine', standardize => true"
+labels 'labels where the UPDATE is sent whole' "'{x,y,z}', 7, options => kmeans_options(metric => 'cosine', standardize => true)"
 query -c "SELECT 'EXPLAIN (COSTS OFF, VERBOSE) UPDATE nodes_2100 SET cluster_id = kmeans_predict(' || quote_literal(kmeans_fit('nodes_rows', '{x,y}', 2)) || '::kmeans_model, ARRAY[x::real, y::real])'" | query | grep -q 'Foreign Update on public.nodes_2100'
 result $? 'which postgres_fdw does where it knows the extension'
 before=$(on_node 2 -c "SELECT md5(string_agg(cluster_id::text, ',' ORDER BY id)) FROM part_2100")

@@ -99,14 +99,14 @@ runs() {
 features="'{x,y,b,q}'"
 for relation in name_rows name_view; do
     runs "kmeans_fit of $relation" "SELECT public.kmeans_fit('$relation', $features, 3)" \
-        "SELECT public.kmeans_fit('$relation', $features, 3, weight => 'w', filter => 'keep', nulls => 'skip', standardize => true, refine => true)" \
-        "SELECT public.kmeans_fit('$relation', '{f}', 3, init => 'k-means||', metric => 'cosine')" \
-        "SELECT public.kmeans_fit('$relation', '{x,y}', 3, min_size => 0.1)" "SELECT public.kmeans_fit('$relation', '{x,y}', 3, batch_size => 100)"
+        "SELECT public.kmeans_fit('$relation', $features, 3, weight => 'w', filter => 'keep', nulls => 'skip', options => public.kmeans_options(standardize => true, refine => true))" \
+        "SELECT public.kmeans_fit('$relation', '{f}', 3, options => public.kmeans_options(init => 'k-means||', metric => 'cosine'))" \
+        "SELECT public.kmeans_fit('$relation', '{x,y}', 3, options => public.kmeans_options(min_size => 0.1))" "SELECT public.kmeans_fit('$relation', '{x,y}', 3, options => public.kmeans_options(batch_size => 100))"
     runs "sweep, tree, plots, PCA and mixture of $relation" "SELECT public.kmeans_sweep('$relation', $features, 2, 4)" "SELECT public.kmeans_tree('$relation', $features, '{2,2}')" \
         "SELECT public.kmeans_plot('$relation', '{x,y}', 3)" "SELECT public.kmeans_plot('$relation', '{x,y}', label_column => 'c')" "SELECT public.kmeans_sweep_plot('$relation', '{x,y}', 2, 4)" \
         "SELECT public.pca_fit('$relation', $features, weight => 'w')" "SELECT public.gmm_plot(public.gmm_fit('$relation', '{x,y}', 2, filter => 'keep'))" "SELECT public.gmm_sweep('$relation', '{x,y}', 1, 2)"
-    runs "a reduction of $relation" "SELECT public.reduce('$relation', value => '{1, x * y}', index => 'id % 7', cells => '7', filter => 'x > 0 and q between 1 and 3')" \
-        "SELECT public.reduce_many('$relation', '{\"n\": {\"value\": \"1\"}, \"s\": {\"value\": \"abs(x)\", \"op\": \"max\"}}')" "SELECT public.reduction_source('$relation', value => 'x + y')"
+    runs "a reduction of $relation" "SELECT public.kmeans_reduce('$relation', value => '{1, x * y}', index => 'id % 7', cells => '7', filter => 'x > 0 and q between 1 and 3')" \
+        "SELECT public.kmeans_reduce_many('$relation', '{\"n\": {\"value\": \"1\"}, \"s\": {\"value\": \"abs(x)\", \"op\": \"max\"}}')" "SELECT public.kmeans_reduce_source('$relation', value => 'x + y')"
     runs "loaded rows of $relation" "SELECT public.kmeans_load('$relation', '{x,y}', 'w')" "SELECT public.kmeans_loaded()" \
         "SELECT public.kmeans_fit('$relation', '{x,y}', 3, weight => 'w', memory => 'loaded')" "SELECT public.kmeans_unload('$relation')"
 done
@@ -123,9 +123,9 @@ runs 'aggregates and window functions' "SELECT public.kmeans(f, 3) FROM public.n
     "SELECT public.kmeans_label(f, 3) OVER () FROM public.name_rows" "SELECT public.pca(f) FROM public.name_rows" "SELECT public.gmm_label(f, 2) OVER () FROM public.name_rows" \
     "SELECT public.kmeans_merge(s) FROM (SELECT public.kmeans_step(f, '{{0,0},{1,1}}') AS s FROM public.name_rows) AS q" \
     "SELECT public.kmeans_profile(m), public.kmeans_centroids(m), public.kmeans_predict(m, '{0,0}'::pg_catalog.float4[]) FROM (SELECT public.kmeans_fit('name_rows', '{x,y}', 3) AS m) AS q"
-step="public.reduction_define(value => '{1, x}', index => 'id % 3', cells => '3')"
-runs 'reductions that are kept' "SELECT public.reduce('name_rows', $step)" \
-    "SELECT public.reduction_iterate('name_rows', $step, '{\"m\": [[0, 0], [0, 0], [0, 0]]}', '{\"m\": \"r / (1 + abs(r))\"}', max_iter => 3)"
+step="public.kmeans_reduction(value => '{1, x}', index => 'id % 3', cells => '3')"
+runs 'reductions that are kept' "SELECT public.kmeans_reduce('name_rows', $step)" \
+    "SELECT public.kmeans_reduce_iterate('name_rows', $step, '{\"m\": [[0, 0], [0, 0], [0, 0]]}', '{\"m\": \"r / (1 + abs(r))\"}', max_iter => 3)"
 runs 'insight' "SELECT * FROM public.kmeans_status()" "SELECT * FROM public.pg_stat_progress_kmeans" "SELECT * FROM public.kmeans_last_run()"
 label="label_column => 'cluster_id', overwrite => true"
 runs 'rows of other servers' "SELECT public.kmeans_fit('name_parts', '{x,y}', 3)" "SELECT public.kmeans_sweep('name_parts', '{x,y}', 2, 3, weight => 'w')" \
