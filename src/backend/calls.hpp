@@ -1,24 +1,22 @@
 // calls.hpp - what travels of the seven calls over problems: the fields of each, described once.
 //
-// fields() shows the fields of a call to an archive, always in the same order. What the archive does with them is its
-// own business: one measures what a call is given, one writes it, one reads and checks it at the other end, one writes
-// what the call has found, one takes that. So both ends of a connection follow from one description. An archive has
+// fields() shows the fields of a call to an archive, always in the same order. What the archive does with them depends
+// on the leg of the journey: it writes what a call is given, reads and checks that at the other end, writes what the
+// call has found, reads that. So both ends of a connection follow from one description. An archive is a FieldArchive,
+// and has
 //
-//   rows()                       the shape of the rows that the call is about
-//   range(problem)               its first_row and n_rows
-//   value(way, x)                a number
-//   exponent(way, x)             a number of clamp_exponent()
-//   choice(way, x, last)         an enumerator of 0 .. last: it is compared before it becomes one
-//   array(way, p, n)             n values. Where n is 0 there is no array, and p is not looked at; a reader makes it
-//   NULL elements(way, p, n)          the same of n values of the rows' element type, each finite require(holds) what
-//   has to hold of all that was read so far
+//   range(problem)          its first_row and n_rows
+//   value(way, x)           a number
+//   array(way, p, n)        n values; where n is 0 there is no array, and p is not looked at but made NULL by read_call
+//   elements(way, p, n)     n values of the rows' element type
+//   refuse()                throws Error: what was read cannot be
 #pragma once
 
 #include <cstdint>
 #include <limits>
 
 #include "backend/backend.h"
-#include "backend/reduction_program.hpp"
+#include "numeric/contract.hpp"
 #include "numeric/platform.hpp"
 
 namespace pgkm {
@@ -92,20 +90,65 @@ inline RowShape shape_of(const PgkmPoints &points)
     return {points.n, points.d, points.element};
 }
 
-// Which way a field goes. An optional array may be NULL.
+// Which way a field goes. An optional or wanted array may be NULL.
 enum class Way { given, optional, found, wanted, both };
-constexpr bool goes_there(Way way)
-{
-    return way == Way::given || way == Way::optional || way == Way::both;
-}
-constexpr bool comes_back(Way way)
-{
-    return way == Way::found || way == Way::wanted || way == Way::both;
-}
 constexpr bool may_be_null(Way way)
 {
     return way == Way::optional || way == Way::wanted;
 }
+
+enum class Leg { write_call, read_call, write_results, read_results };
+
+// What archives have in common.
+template <typename Archive>
+class FieldArchive {
+  public:
+    FieldArchive(Leg leg, const RowShape &rows) : leg_(leg), rows_(rows) {}
+    const RowShape &rows() const { return rows_; } // that the call is about
+
+    // A number of clamp_exponent().
+    void exponent(Way way, std::int32_t &exponent)
+    {
+        self().value(way, exponent);
+        if (leg_ == Leg::read_call)
+            exponent = clamp_exponent(exponent);
+    }
+    // An enumerator of 0 .. last, which is compared before it becomes one.
+    template <typename E>
+    void choice(Way way, E &choice, E last)
+    {
+        std::int32_t number = writes(way) ? static_cast<std::int32_t>(choice) : 0;
+        self().value(way, number);
+        require(number >= 0 && number <= static_cast<std::int32_t>(last));
+        if (reads(way))
+            choice = static_cast<E>(number);
+    }
+    // What has to hold of all that was read so far.
+    void require(bool holds)
+    {
+        if (!holds && (leg_ == Leg::read_call || leg_ == Leg::read_results))
+            self().refuse();
+    }
+
+  protected:
+    Leg leg() const { return leg_; }
+    static bool goes_there(Way way) { return way == Way::given || way == Way::optional || way == Way::both; }
+    static bool comes_back(Way way) { return way == Way::found || way == Way::wanted || way == Way::both; }
+    bool writes(Way way) const
+    {
+        return leg_ == Leg::write_call ? goes_there(way) : leg_ == Leg::write_results && comes_back(way);
+    }
+    bool reads(Way way) const
+    {
+        return leg_ == Leg::read_call ? goes_there(way) : leg_ == Leg::read_results && comes_back(way);
+    }
+
+  private:
+    Archive &self() { return static_cast<Archive &>(*this); }
+
+    Leg leg_;
+    RowShape rows_;
+};
 
 // What a call has beside its problems.
 template <typename Archive>

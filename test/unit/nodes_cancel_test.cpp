@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cpu/cpu_backend.hpp"
+#include "engine/nodes/fields.hpp"
 #include "engine/nodes/share.hpp"
 
 namespace {
@@ -55,8 +56,33 @@ const Writer choose = request(Operation::seed_choose, std::int32_t{1});
 const Writer others = request(Operation::seed_gains, std::vector<double>(values.begin() + 200, values.begin() + 216));
 const Writer exactly = request(Operation::seed_exact, std::vector<std::int32_t>{0, 1, 2, 3, 4, 5, 6, 7});
 const Writer far = request(Operation::farthest, std::int64_t{5});
-const Writer iterate = request(Operation::iterate, std::int32_t{20}, first_rows(20), std::vector<double>(d, 0.0),
-                               std::vector<std::int32_t>(d, 40), std::int32_t{40}, std::uint8_t{1});
+
+Writer request_to_iterate()
+{
+    std::vector<double> centroids = first_rows(20);
+    const std::vector<PgkmFeatureScale> scales(d, {0.0, 40});
+    std::vector<PgkmInt128> totals(20 * d), masses(20);
+    PgkmProblem problem = {};
+    problem.n_rows = n;
+    problem.k = 20;
+    problem.centroids = centroids.data();
+    problem.feature_scales = scales.data();
+    problem.weight_exponent = 40;
+    PgkmAssignment wanted = {};
+    wanted.totals = totals.data();
+    wanted.masses = masses.data();
+    pgkm::Call call = {};
+    call.function = pgkm::Function::assign;
+    call.n_problems = 1;
+    call.problems = &problem;
+    call.assignments = &wanted;
+    Writer writer(Operation::iterate);
+    pgkm::nodes::MessageFields fields(pgkm::Leg::write_call, {n, d, PGKM_FLOAT64}, writer);
+    pgkm::fields(fields, call);
+    writer.put(std::uint8_t{1}); // the first iteration
+    return writer;
+}
+const Writer iterate = request_to_iterate();
 
 // A server whose host cancels after so many polls.
 class Server {

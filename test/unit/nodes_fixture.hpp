@@ -52,7 +52,8 @@ class Server {
     PgkmNode node(const char *name) { return {name, points_.n, this, call, reply, cancel}; }
     int calls_left = -1; // before it dies; -1: it does not
     int cancels = 0;
-    std::function<void(std::vector<std::byte> &)> forge; // changes its answer about the farthest rows
+    std::function<void(std::vector<std::byte> &)> forge; // changes its answers to this operation: the farthest rows
+    std::uint32_t forged_operation = 4;
 
   private:
     static int call(void *arg, const void *request, std::size_t bytes, PgkmError *error)
@@ -88,11 +89,12 @@ class Server {
         *size = result.reply_bytes;
         std::uint32_t operation = 0;
         std::memcpy(&operation, self->request_.data() + 4, sizeof operation);
-        if (self->forge && operation == 4) {
+        if (self->forge && operation == self->forged_operation) {
             const auto *begin = static_cast<const std::byte *>(result.reply);
             self->forged_.assign(begin, begin + result.reply_bytes);
             self->forge(self->forged_);
             *bytes = self->forged_.data();
+            *size = self->forged_.size();
         }
         return 1;
     }

@@ -167,8 +167,58 @@ TEST(Nodes, RefuseForgedFarRows)
         request.kmeans.init_centroids = {start.data(), 2, {30, 2, 0}};
         request.nodes = &node;
         request.n_nodes = 1;
-        EXPECT_EQ(run(request).status, i == forgeries.size() ? PGKM_OK : PGKM_INVALID) << i;
+        const Said said = run(request);
+        EXPECT_EQ(said.status, i == forgeries.size() ? PGKM_OK : PGKM_INVALID) << i;
+        EXPECT_EQ(said.text.find("forger: "), i == forgeries.size() ? std::string::npos : 0) << said.text;
     }
+}
+
+// Answers of another length, or that say so, to every operation of a fit: an error that names the server.
+TEST(Nodes, RefuseForgedLengths)
+{
+    using pgkm::nodes::Operation;
+    const auto rows =
+        make_rows<double>(300, 2, true, [](auto &random) { return std::normal_distribution<double>()(random); });
+    const auto set_first = [](std::int64_t value) {
+        return [=](std::vector<std::byte> &bytes) { std::memcpy(bytes.data(), &value, sizeof value); };
+    };
+    const std::vector<std::function<void(std::vector<std::byte> &)>> forgeries = {
+        [](std::vector<std::byte> &bytes) { bytes.resize(bytes.size() - 1); },
+        [](std::vector<std::byte> &bytes) { bytes.resize(bytes.size() + 1); },
+        [](std::vector<std::byte> &bytes) { bytes.clear(); }, set_first(-1), set_first(1 << 20)};
+    std::size_t refused = 0;
+    for (const Operation operation : {Operation::ranges, Operation::iterate, Operation::assign, Operation::seed_sums,
+                                      Operation::seed_rows, Operation::seed_gains, Operation::seed_choose})
+        for (std::size_t i = 0; i < forgeries.size(); ++i) {
+            if (i >= 3 && (operation == Operation::iterate || operation == Operation::seed_choose))
+                continue; // which begin with other things than a length
+            Server server(rows, 100, 200);
+            server.forge = forgeries[i];
+            server.forged_operation = static_cast<std::uint32_t>(operation);
+            const PgkmNode node = server.node("forger");
+            PgkmRequest request = request_of(rows.points(0, 100), 20);
+            request.kmeans.init = PGKM_INIT_KMEANS_PLUS_PLUS;
+            request.nodes = &node;
+            request.n_nodes = 1;
+            const Said said = run(request);
+            EXPECT_EQ(said.status, PGKM_INVALID) << server.forged_operation << " " << i;
+            EXPECT_EQ(said.text.find("forger: "), 0U) << said.text;
+            ++refused;
+        }
+    EXPECT_EQ(refused, 31U);
+    // How many rows each of the buckets has that were asked for.
+    Server server(rows, 100, 200);
+    server.forge = [](std::vector<std::byte> &bytes) {
+        const std::int64_t many = 1 << 20;
+        std::memcpy(bytes.data() + 8, &many, sizeof many);
+    };
+    server.forged_operation = static_cast<std::uint32_t>(Operation::seed_rows);
+    const PgkmNode node = server.node("forger");
+    PgkmRequest request = request_of(rows.points(0, 100), 20);
+    request.kmeans.init = PGKM_INIT_KMEANS_PLUS_PLUS;
+    request.nodes = &node;
+    request.n_nodes = 1;
+    EXPECT_EQ(run(request).status, PGKM_INVALID);
 }
 
 TEST(Nodes, NameTheOneThatFails)

@@ -81,10 +81,10 @@ class Service : public testing::Test {
         Link &link, Call &call, const Forge &forge = [](CallRequest &, std::int64_t *) {})
     {
         const RowShape rows = {100, 2, PGKM_FLOAT32};
-        CallWriter sizes(rows);
+        ArenaFields sizes(rows);
         fields(sizes, call);
         link.arena().grow(sizes.bytes());
-        CallWriter writer(rows, link.arena().get(), sizes);
+        ArenaFields writer(Leg::write_call, rows, link.arena().get(), sizes.numbers(), sizes.bytes());
         fields(writer, call);
         Request request = request_of(Op::call);
         request.call.function = call.function;

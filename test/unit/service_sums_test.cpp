@@ -245,7 +245,7 @@ TEST(ServiceArrays, SizesThatOverflowAreRefused)
     call.problems = &problem;
     call.mixtures = &mixture;
     call.sums = &sums;
-    CallWriter sizes({1, INT32_MAX, PGKM_FLOAT32});
+    ArenaFields sizes({1, INT32_MAX, PGKM_FLOAT32});
     EXPECT_THROW(fields(sizes, call), Error);
 }
 

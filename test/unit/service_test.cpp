@@ -192,14 +192,14 @@ TEST(ServiceAnswers, ThatCannotBeAreRefused)
     call.n_problems = 1;
     call.problems = &problem;
     std::vector<std::int64_t> arena(1024);
-    CallWriter sizes(rows);
+    ArenaFields sizes(rows);
     fields(sizes, call);
     const auto takes = [&](std::int64_t found) {
         auto *base = reinterpret_cast<char *>(arena.data());
-        CallWriter writer(rows, base, sizes);
+        ArenaFields writer(Leg::write_call, rows, base, sizes.numbers(), sizes.bytes());
         fields(writer, call);
         arena[sizes.numbers() - 1] = found;
-        ResultReader reader(rows, base, sizes);
+        ArenaFields reader(Leg::read_results, rows, base, sizes.numbers(), sizes.bytes());
         PgkmError error;
         const PgkmStatus status = guarded(&error, [&] { fields(reader, call); });
         problem.k = 2;
@@ -213,14 +213,14 @@ TEST(ServiceAnswers, ThatCannotBeAreRefused)
     PgkmReduced reduced = {};
     call.function = Function::reduce;
     call.reduced = &reduced;
-    sizes = CallWriter(rows);
+    sizes = ArenaFields(rows);
     fields(sizes, call);
     const auto fault = [&](std::int64_t of) {
         auto *base = reinterpret_cast<char *>(arena.data());
-        CallWriter writer(rows, base, sizes);
+        ArenaFields writer(Leg::write_call, rows, base, sizes.numbers(), sizes.bytes());
         fields(writer, call);
         arena[sizes.numbers() - 4] = of;
-        ResultReader reader(rows, base, sizes);
+        ArenaFields reader(Leg::read_results, rows, base, sizes.numbers(), sizes.bytes());
         PgkmError error;
         return guarded(&error, [&] { fields(reader, call); });
     };

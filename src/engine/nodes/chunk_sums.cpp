@@ -112,13 +112,12 @@ void ChunkSums::begin(const PgkmPoints &rows)
     d_ = rows.d;
     weighted_ = rows.weights != nullptr;
     Reader request(request_);
-    if (request.operation() == Operation::cross) {
-        cross_ = std::make_unique<CrossRequest>(request, d_);
+    is_mixture_ = request.operation() == Operation::em_step;
+    asked_ = std::make_unique<AskedCall>(is_mixture_ ? Function::em_step : Function::moments, request, rows);
+    if (is_mixture_)
+        sums_.emplace(cpu::begin_em_step(*context_, n_, d_, asked_->mixture, asked_->sums.masses != nullptr));
+    else
         sums_.emplace(cpu::begin_moments(*context_, n_, d_, weighted_));
-    } else {
-        mixture_ = std::make_unique<MixtureRequest>(request, d_);
-        sums_.emplace(cpu::begin_em_step(*context_, n_, d_, mixture_->mixture, mixture_->want_sums));
-    }
 }
 
 void ChunkSums::add_piece(std::int64_t first, const PgkmPoints &piece)
@@ -127,16 +126,16 @@ void ChunkSums::add_piece(std::int64_t first, const PgkmPoints &piece)
     if (!sums_.has_value())
         begin(piece);
     cpu::Data &data = *cpu_data(session_);
-    if (cross_ != nullptr)
-        return cpu::add_moments(data, first, cross_->moments, *sums_);
-    PgkmMixture mixture = mixture_->mixture;
+    if (!is_mixture_)
+        return cpu::add_moments(data, first, asked_->moments, *sums_);
+    PgkmMixture mixture = asked_->mixture;
     LargeArray<std::int32_t> labels;
-    if (mixture_->wants_labels()) {
-        labels = piece.element == PGKM_FLOAT32 ? nearest_labels<float>(session_, piece, mixture.k, mixture_->means)
-                                               : nearest_labels<double>(session_, piece, mixture.k, mixture_->means);
+    if (mixture.factors == nullptr) {
+        labels = piece.element == PGKM_FLOAT32 ? nearest_labels<float>(session_, piece, mixture.k, mixture.means)
+                                               : nearest_labels<double>(session_, piece, mixture.k, mixture.means);
         mixture.labels = labels.data();
     }
-    cpu::add_em_step(data, first, mixture, mixture_->want_sums, *sums_);
+    cpu::add_em_step(data, first, mixture, asked_->sums.masses != nullptr, *sums_);
 }
 
 Writer ChunkSums::finish()
@@ -144,13 +143,11 @@ Writer ChunkSums::finish()
     Writer reply;
     blocks_.finish([&](std::int64_t first, const PgkmPoints &piece) { add_piece(first, piece); });
     session_.unload(); // what was kept
-    if (cross_ != nullptr) {
-        cpu::finish_moments(*context_, *sums_, d_, weighted_, cross_->moments);
-        cross_->reply(reply);
-    } else {
-        cpu::finish_em_step(*context_, *sums_, d_, mixture_->mixture, mixture_->sums);
-        mixture_->reply(reply);
-    }
+    if (is_mixture_)
+        cpu::finish_em_step(*context_, *sums_, d_, asked_->mixture, asked_->sums);
+    else
+        cpu::finish_moments(*context_, *sums_, d_, weighted_, asked_->moments);
+    asked_->reply(reply);
     return reply;
 }
 

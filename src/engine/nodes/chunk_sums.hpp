@@ -13,8 +13,7 @@
 
 #include "cpu/operations.hpp"
 #include "engine/backends/session.hpp"
-#include "engine/nodes/message.hpp"
-#include "engine/nodes/model_request.hpp"
+#include "engine/nodes/fields.hpp"
 #include "engine/nodes/stream.hpp"
 #include "engine/rows/prepare.hpp"
 #include "numeric/platform.hpp"
@@ -62,8 +61,8 @@ class ChunkSums {
     const std::int64_t n_;
     const Bytes &request_;
     RowBlocks blocks_;
-    std::unique_ptr<CrossRequest> cross_; // one of both, from the first piece on
-    std::unique_ptr<MixtureRequest> mixture_;
+    std::unique_ptr<AskedCall> asked_; // from the first piece on
+    bool is_mixture_ = false;          // em_step is asked for, else cross
     std::optional<cpu::RowSums> sums_;
     cpu::Context *context_ = nullptr; // the session's
     std::int32_t d_ = 0;

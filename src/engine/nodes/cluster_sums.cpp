@@ -52,7 +52,7 @@ void serve_cluster_sums(Session &session, const PgkmPoints &points, int threads,
 {
     const auto k = request.get<std::int32_t>();
     const std::vector<double> centroids = read_rows<double>(request, static_cast<std::size_t>(k), points.d);
-    const LargeArray<std::int32_t> labels = nearest_labels<T>(session, points, k, centroids);
+    const LargeArray<std::int32_t> labels = nearest_labels<T>(session, points, k, centroids.data());
     const LabelledRows rows = {points, labels.data(), k, threads, [&host] { poll(host); }};
     if (operation == Operation::cluster_totals)
         return reply.put(rows.totals());

@@ -30,8 +30,10 @@ struct Masses {
 // A step of k-means++ asks for the contents of whole buckets at once where these are no more bytes than this.
 inline constexpr double most_bucket_bytes = 1 << 20;
 
+// Of a mass or a gain, which another server has told.
 inline UInt128 join_unsigned(PgkmInt128 value)
 {
+    require_shape(value.hi >= 0);
     return static_cast<UInt128>(join(value));
 }
 
@@ -86,8 +88,10 @@ class Draws {
     void prepare()
     {
         UInt128 end = 0;
-        for (std::size_t b = 0; b < sums_.size(); ++b)
+        for (std::size_t b = 0; b < sums_.size(); ++b) {
+            require_shape(sums_[b] >= 0);
             ends_[b] = end += static_cast<UInt128>(sums_[b]);
+        }
     }
     // Masses have changed otherwise.
     void forget() { kept_.reset(); }
@@ -148,7 +152,17 @@ class Draws {
                 return key;
             left -= mass;
         }
-        throw Error(PGKM_INTERNAL, "masses of nodes do not add up");
+        throw Error(PGKM_INVALID, "masses of nodes do not add up"); // one of them has told others than before
+    }
+
+    // How many keys each bucket has, of so many.
+    static void check_counts(const std::vector<std::uint64_t> &counts, std::size_t keys)
+    {
+        for (const std::uint64_t count : counts) {
+            require_shape(count <= keys);
+            keys -= static_cast<std::size_t>(count);
+        }
+        require_shape(keys == 0);
     }
 
     std::vector<std::uint64_t> keys_of(const std::vector<std::uint64_t> &buckets, std::vector<UInt128> &left)
@@ -161,10 +175,11 @@ class Draws {
             const std::vector<std::uint64_t> counts = reply.get_all<std::uint64_t>(wanted.size());
             const std::vector<std::uint64_t> keys = reply.get_all<std::uint64_t>();
             const std::vector<PgkmInt128> masses = reply.get_all<PgkmInt128>(keys.size());
+            check_counts(counts, keys.size());
             std::size_t next = 0;
             for (std::size_t b = 0; b < wanted.size(); ++b)
                 for (std::uint64_t i = 0; i < counts[b]; ++i, ++next)
-                    found[b][keys.at(next)] += join_unsigned(masses.at(next));
+                    found[b][keys[next]] += join_unsigned(masses[next]);
         });
         std::vector<std::uint64_t> keys;
         for (std::size_t i = 0; i < buckets.size(); ++i) {
@@ -187,13 +202,15 @@ class Draws {
             const std::vector<std::uint64_t> counts = reply.get_all<std::uint64_t>(wanted.size());
             const std::vector<std::uint64_t> keys = reply.get_all<std::uint64_t>();
             const std::vector<PgkmInt128> masses = reply.get_all<PgkmInt128>(keys.size());
+            check_counts(counts, keys.size());
             const std::vector<T> values = reply.get_all<T>(keys.size() * d_);
+            check_values(values.data(), values.size());
             std::size_t next = 0;
             for (std::size_t b = 0; b < wanted.size(); ++b)
                 for (std::uint64_t i = 0; i < counts[b]; ++i, ++next) {
                     const auto from = values.begin() + static_cast<std::ptrdiff_t>(next * d_);
-                    found[b][{keys.at(next), Content(from, from + static_cast<std::ptrdiff_t>(d_))}] +=
-                        join_unsigned(masses.at(next));
+                    found[b][{keys[next], Content(from, from + static_cast<std::ptrdiff_t>(d_))}] +=
+                        join_unsigned(masses[next]);
                 }
         });
         std::vector<Content> rows;
@@ -211,6 +228,7 @@ class Draws {
         nodes_.ask(Writer(Operation::seed_last), [&](Reader &reply) {
             const auto key = reply.get<std::uint64_t>();
             Content content = reply.get_all<T>(d_);
+            check_values(content.data(), d_);
             if (last.empty() || key > last_key ||
                 (key == last_key && compare_content(content.data(), last.data(), static_cast<int>(d_)) > 0)) {
                 last_key = key;

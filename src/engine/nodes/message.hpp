@@ -4,12 +4,14 @@
 // order are refused there. Integers of sums travel as they are, so that they add up to the same bits everywhere.
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
 #include <vector>
 
+#include "numeric/contract.hpp"
 #include "numeric/error.hpp"
 #include "numeric/platform.hpp"
 
@@ -18,7 +20,7 @@ namespace pgkm::nodes {
 using Bytes = std::vector<std::byte>;
 
 // "PGK" and the version of all that follows.
-inline constexpr std::uint32_t message_magic = 0x50474B03u;
+inline constexpr std::uint32_t message_magic = 0x50474B04u;
 
 // What a node is asked. The names of the fields are those of share.cpp and share_seed.cpp, where they are read.
 enum class Operation : std::uint32_t {
@@ -88,6 +90,25 @@ class Writer {
     Bytes bytes_;
 };
 
+// What comes over the network decides where memory is read and written, and anybody may send it. So shapes,
+// enumerators, and values that would leave no nearest centroid, are checked. Throws Error(PGKM_INVALID).
+[[noreturn]] inline void raise_shape()
+{
+    throw Error(PGKM_INVALID, "a message between nodes has another shape than expected");
+}
+inline void require_shape(bool holds)
+{
+    if (!holds)
+        raise_shape();
+}
+template <typename T>
+void check_values(const T *values, std::size_t count)
+{
+    for (std::size_t i = 0; i < count; ++i)
+        if (!(std::fabs(static_cast<double>(values[i])) <= max_magnitude))
+            throw Error(PGKM_INVALID, "a message between nodes has values that are not finite");
+}
+
 // Reads what a Writer has written, in the same order. Throws Error where there is less.
 class Reader {
   public:
@@ -98,18 +119,33 @@ class Reader {
     T get()
     {
         static_assert(std::is_trivially_copyable_v<T>);
+        static_assert(!std::is_enum_v<T> || !std::is_convertible_v<T, int>, "not every number is one: get_choice()");
         T value;
         take(&value, sizeof value);
         return value;
+    }
+    // An enumerator of 0 .. last, which is compared before it becomes one.
+    template <typename E>
+    E get_choice(E last)
+    {
+        const auto number = get<std::int32_t>();
+        require_shape(number >= 0 && number <= static_cast<std::int32_t>(last));
+        return static_cast<E>(number);
     }
     template <typename T>
     std::vector<T> get_all()
     {
         const auto count = get<std::uint64_t>();
+        return take_all<T>(static_cast<std::size_t>(count));
+    }
+    // So many values, without their number before them.
+    template <typename T>
+    std::vector<T> take_all(std::size_t count)
+    {
         if (count > left_ / sizeof(T))
             throw Error(PGKM_INVALID, "a message between nodes is too short");
-        std::vector<T> values(static_cast<std::size_t>(count));
-        take(values.data(), values.size() * sizeof(T));
+        std::vector<T> values(count);
+        take(values.data(), count * sizeof(T));
         return values;
     }
     // The same, of a number that is known.
@@ -117,8 +153,7 @@ class Reader {
     std::vector<T> get_all(std::size_t count)
     {
         std::vector<T> values = get_all<T>();
-        if (values.size() != count)
-            throw Error(PGKM_INVALID, "a message between nodes has another shape than expected");
+        require_shape(values.size() == count);
         return values;
     }
     Operation operation()
@@ -128,6 +163,8 @@ class Reader {
                                       "another byte order");
         return get<Operation>();
     }
+    // Nothing may follow.
+    void finish() const { require_shape(left_ == 0); }
 
   private:
     void take(void *to, std::size_t size)

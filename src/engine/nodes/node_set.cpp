@@ -118,9 +118,18 @@ void NodeSet::ask(const Writer &request, const Merge &merge)
 {
     if (chunks_)
         return chunks_->ask(request, merge);
-    for (const Bytes &bytes : ask_servers(request)) {
-        Reader reply(bytes);
-        merge(reply);
+    const std::vector<Bytes> replies = ask_servers(request);
+    const std::size_t here = replies.size() - nodes_.size();
+    for (std::size_t i = 0; i < replies.size(); ++i) {
+        try {
+            Reader reply(replies[i]);
+            merge(reply);
+            reply.finish();
+        } catch (const Error &refused) {
+            if (i < here)
+                throw;
+            throw Error(refused.status(), std::string(nodes_[i - here]->name) + ": " + refused.what());
+        }
     }
 }
 

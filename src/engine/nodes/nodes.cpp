@@ -3,10 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 
 #include "backend/peers.hpp"
-#include "engine/nodes/model_sums.hpp"
+#include "engine/nodes/fields.hpp"
 #include "engine/nodes/node_set.hpp"
 #include "engine/nodes/seeder.hpp"
 #include "numeric/contract.hpp"
@@ -38,24 +37,37 @@ void require_one(std::int64_t n_problems)
         throw Error(PGKM_UNSUPPORTED, "rows that are not all here are one problem");
 }
 
-template <typename T>
-void put_centroids(Writer &request, const PgkmProblem &problem, std::int32_t d)
+Call call_of(Function function, PgkmProblem &problem)
 {
-    request.put(problem.k);
-    request.put(static_cast<const T *>(problem.centroids), static_cast<std::size_t>(problem.k) * d);
+    Call call = {};
+    call.function = function;
+    call.n_problems = 1;
+    call.problems = &problem;
+    return call;
 }
 
-void put_scales(Writer &request, const PgkmProblem &problem, std::int32_t d)
+// Asks all servers for a call, and adds up what they have found. put() and get() write what else a request has, and
+// read what comes before that in an answer.
+template <typename Put, typename Get>
+void sum_up(NodeSet &nodes, Operation operation, Call &call, Put &&put, Get &&get)
 {
-    std::vector<double> origins;
-    std::vector<std::int32_t> exponents;
-    for (std::int32_t f = 0; f < d; ++f) {
-        origins.push_back(problem.feature_scales[f].origin);
-        exponents.push_back(problem.feature_scales[f].exponent);
-    }
-    request.put(origins);
-    request.put(exponents);
-    request.put(problem.weight_exponent);
+    const RowShape rows = {nodes.n(), nodes.points().d, nodes.points().element};
+    Writer request(operation);
+    MessageFields writer(Leg::write_call, rows, request);
+    fields(writer, call);
+    put(request);
+    bool first = true;
+    nodes.ask(request, [&](Reader &reply) {
+        get(reply);
+        MessageFields adder(Leg::read_results, rows, reply, first);
+        fields(adder, call);
+        first = false;
+    });
+}
+void sum_up(NodeSet &nodes, Operation operation, Call &call)
+{
+    sum_up(
+        nodes, operation, call, [](Writer &) {}, [](Reader &) {});
 }
 
 void add_to(std::vector<Int128> &totals, const std::vector<PgkmInt128> &own)
@@ -73,6 +85,9 @@ void find_ranges(NodeSet &nodes, PgkmSummary &out)
     nodes.ask(Writer(Operation::ranges), [&](Reader &reply) {
         const std::vector<double> min = reply.get_all<double>(d), max = reply.get_all<double>(d);
         const auto max_weight = reply.get<double>();
+        check_values(min.data(), d);
+        check_values(max.data(), d);
+        check_values(&max_weight, 1);
         for (std::size_t f = 0; f < d; ++f) {
             out.min[f] = first ? min[f] : std::min(out.min[f], min[f]);
             out.max[f] = first ? max[f] : std::max(out.max[f], max[f]);
@@ -103,21 +118,21 @@ void find_moments(NodeSet &nodes, PgkmSummary &out)
 // --- iterations ---
 
 // Sums of all rows under the problem's centroids. Whether a label changed since the last iteration.
-template <typename T>
-bool iterate(NodeSet &nodes, const PgkmProblem &problem, bool first, Sums &sums)
+bool iterate(NodeSet &nodes, PgkmProblem problem, bool first, Sums &sums)
 {
-    const std::int32_t d = nodes.points().d;
-    Writer request(Operation::iterate);
-    put_centroids<T>(request, problem, d);
-    put_scales(request, problem, d);
-    request.put(static_cast<std::uint8_t>(first));
-    sums.reset(problem.k, d);
+    sums.reset(problem.k, nodes.points().d);
+    std::vector<PgkmInt128> totals(sums.totals.size()), masses(sums.masses.size());
+    PgkmAssignment wanted = {};
+    wanted.totals = totals.data();
+    wanted.masses = masses.data();
+    Call call = call_of(Function::assign, problem);
+    call.assignments = &wanted;
     bool changed = false;
-    nodes.ask(request, [&](Reader &reply) {
-        changed = reply.get<std::uint8_t>() != 0 || changed;
-        add_to(sums.totals, reply.get_all<PgkmInt128>(sums.totals.size()));
-        add_to(sums.masses, reply.get_all<PgkmInt128>(sums.masses.size()));
-    });
+    sum_up(
+        nodes, Operation::iterate, call, [&](Writer &request) { request.put(static_cast<std::uint8_t>(first)); },
+        [&](Reader &reply) { changed = reply.get<std::uint8_t>() != 0 || changed; });
+    std::transform(totals.begin(), totals.end(), sums.totals.begin(), join);
+    std::transform(masses.begin(), masses.end(), sums.masses.begin(), join);
     return changed;
 }
 
@@ -155,7 +170,7 @@ void fit_problem(NodeSet &nodes, PgkmProblem &problem, const PgkmFitParams &para
     Sums sums;
     std::vector<Int128> masses; // of the iteration before
     while (problem.n_iter < params.max_iter && problem.converged == 0) {
-        bool changed = iterate<T>(nodes, problem, problem.n_iter == 0, sums);
+        bool changed = iterate(nodes, problem, problem.n_iter == 0, sums);
         if (has_empty_cluster(sums)) {
             // Of chunks no labels are kept. Where none has changed, centroids rest, but for those that are relocated.
             if (nodes.chunks() != nullptr && masses == sums.masses)
@@ -174,32 +189,34 @@ void fit_problem(NodeSet &nodes, PgkmProblem &problem, const PgkmFitParams &para
     }
 }
 
-template <typename T>
-void assign_problem(NodeSet &nodes, const PgkmProblem &problem, PgkmAssignment &out)
+void assign_problem(NodeSet &nodes, PgkmProblem problem, PgkmAssignment &out)
 {
     if (out.labels != nullptr || out.distances != nullptr || out.totals != nullptr)
         throw Error(PGKM_UNSUPPORTED, "labels stay where the rows are");
-    Writer request(Operation::assign);
-    put_centroids<T>(request, problem, nodes.points().d);
-    request.put(problem.distance_exponent);
-    const auto k = static_cast<std::size_t>(problem.k);
-    std::vector<Int128> within(k, 0), masses(out.masses == nullptr ? 0 : k, 0);
-    request.put(static_cast<std::uint8_t>(!masses.empty()));
-    if (!masses.empty())
-        put_scales(request, problem, nodes.points().d);
-    std::vector<std::int64_t> sizes(k, 0);
-    nodes.ask(request, [&](Reader &reply) {
-        add_to(within, reply.get_all<PgkmInt128>(k));
-        add_to(masses, reply.get_all<PgkmInt128>(masses.size()));
-        const std::vector<std::int64_t> counts = reply.get_all<std::int64_t>(k);
-        std::transform(counts.begin(), counts.end(), sizes.begin(), sizes.begin(), std::plus<>());
-    });
-    if (out.within != nullptr)
-        std::transform(within.begin(), within.end(), out.within, split);
-    if (out.masses != nullptr)
-        std::transform(masses.begin(), masses.end(), out.masses, split);
-    if (out.sizes != nullptr)
-        std::copy(sizes.begin(), sizes.end(), out.sizes);
+    Call call = call_of(Function::assign, problem);
+    call.assignments = &out;
+    sum_up(nodes, Operation::assign, call);
+}
+
+// --- sums in float64, of PCA and mixtures ---
+
+void sum_cross(NodeSet &nodes, PgkmMoments &out)
+{
+    PgkmProblem problem = {};
+    Call call = call_of(Function::moments, problem);
+    call.moments = &out;
+    sum_up(nodes, Operation::cross, call);
+}
+
+void sum_mixture(NodeSet &nodes, PgkmMixture mixture, PgkmMixtureSums &out)
+{
+    if (mixture.labels != nullptr || out.labels != nullptr)
+        throw Error(PGKM_UNSUPPORTED, "labels of several servers stay there");
+    PgkmProblem problem = {};
+    Call call = call_of(Function::em_step, problem);
+    call.mixtures = &mixture;
+    call.sums = &out;
+    sum_up(nodes, Operation::em_step, call);
 }
 
 // --- the table ---
@@ -273,8 +290,7 @@ PgkmStatus table_assign(PgkmData *data, const PgkmProblem *problems, std::int64_
 {
     return guarded(error, [&] {
         require_one(n_problems);
-        with_element(self(data),
-                     [&](auto element) { assign_problem<decltype(element)>(self(data), problems[0], assignments[0]); });
+        assign_problem(self(data), problems[0], assignments[0]);
     });
 }
 

@@ -114,13 +114,20 @@ class Sampler {
         return values;
     }
 
+    void take_largest(Reader &reply)
+    {
+        const auto own = reply.get<double>();
+        require_shape(own >= 0.0 && std::isfinite(own));
+        largest_ = std::max(largest_, own);
+    }
+
     void add(const std::vector<Content> &rows)
     {
         Writer request(Operation::seed_add);
         request.put(static_cast<std::int32_t>(chosen_.size()));
         request.put(side_by_side(rows));
         largest_ = 0.0;
-        nodes_.ask(request, [&](Reader &reply) { largest_ = std::max(largest_, reply.get<double>()); });
+        nodes_.ask(request, [&](Reader &reply) { take_largest(reply); });
         draws_.forget();
         chosen_.insert(chosen_.end(), rows.begin(), rows.end());
         nodes_.report("seeding", static_cast<std::int32_t>(chosen_.size()), 0.0);
@@ -165,7 +172,7 @@ class Sampler {
         request.put(best);
         largest_ = 0.0;
         nodes_.ask(request, [&](Reader &reply) {
-            largest_ = std::max(largest_, reply.get<double>());
+            take_largest(reply);
             draws_.apply(reply);
         });
         draws_.prepare();
@@ -193,7 +200,7 @@ std::vector<std::vector<T>> choose_among(NodeSet &nodes, const PgkmProblem &prob
     nodes.ask(request, [&](Reader &reply) {
         const std::vector<PgkmInt128> own = reply.get_all<PgkmInt128>(sampled.size());
         for (std::size_t i = 0; i < own.size(); ++i)
-            totals[i] += join(own[i]);
+            totals[i] += static_cast<Int128>(join_unsigned(own[i]));
     });
     std::vector<T> values;
     for (const std::vector<T> &row : sampled)

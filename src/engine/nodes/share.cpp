@@ -7,7 +7,7 @@
 #include "backend/host.hpp"
 #include "backend/update.hpp"
 #include "engine/nodes/cluster_sums.hpp"
-#include "engine/nodes/model_request.hpp"
+#include "engine/nodes/fields.hpp"
 #include "engine/nodes/share_seed.hpp"
 #include "engine/rows/prepare.hpp"
 #include "numeric/contract.hpp"
@@ -37,11 +37,6 @@ PgkmPoints clustered(PgkmPoints points, const ShareState &state)
     return points;
 }
 
-void raise_shape()
-{
-    throw Error(PGKM_INVALID, "a message between nodes has another shape than expected");
-}
-
 void check_reply(std::size_t bytes)
 {
     if (bytes > most_reply_bytes)
@@ -49,21 +44,11 @@ void check_reply(std::size_t bytes)
 }
 
 template <typename T>
-void check_values(const T *values, std::size_t count)
-{
-    for (std::size_t i = 0; i < count; ++i)
-        if (!(std::fabs(static_cast<double>(values[i])) <= max_magnitude))
-            throw Error(PGKM_INVALID, "a message between nodes has values that are not finite");
-}
-template void check_values(const float *, std::size_t);
-template void check_values(const double *, std::size_t);
-
-template <typename T>
 LargeArray<std::int32_t> nearest_labels(Session &session, const PgkmPoints &points, std::int32_t k,
-                                        const std::vector<double> &centroids)
+                                        const double *centroids)
 {
-    std::vector<T> own(centroids.size());
-    std::transform(centroids.begin(), centroids.end(), own.begin(), [](double value) { return static_cast<T>(value); });
+    std::vector<T> own(static_cast<std::size_t>(k) * static_cast<std::size_t>(points.d));
+    std::transform(centroids, centroids + own.size(), own.begin(), [](double value) { return static_cast<T>(value); });
     check_values(own.data(), own.size());
     LargeArray<std::int32_t> labels(static_cast<std::size_t>(points.n));
     PgkmAssignment wanted = {};
@@ -71,10 +56,8 @@ LargeArray<std::int32_t> nearest_labels(Session &session, const PgkmPoints &poin
     session.assign(points.n, k, own.data(), wanted);
     return labels;
 }
-template LargeArray<std::int32_t> nearest_labels<float>(Session &, const PgkmPoints &, std::int32_t,
-                                                        const std::vector<double> &);
-template LargeArray<std::int32_t> nearest_labels<double>(Session &, const PgkmPoints &, std::int32_t,
-                                                         const std::vector<double> &);
+template LargeArray<std::int32_t> nearest_labels<float>(Session &, const PgkmPoints &, std::int32_t, const double *);
+template LargeArray<std::int32_t> nearest_labels<double>(Session &, const PgkmPoints &, std::int32_t, const double *);
 
 Share::Share(Session &session, const PgkmPoints &points, ShareState &state, const PgkmOpen &open)
     : session_(session), points_(clustered(points, state)), raw_(points), state_(state), open_(open)
@@ -96,6 +79,7 @@ void Share::serve(Reader &request, Writer &reply)
         serve_as<float>(operation, request, reply);
     else
         serve_as<double>(operation, request, reply);
+    request.finish();
 }
 
 template <typename T>
@@ -113,7 +97,7 @@ void Share::serve_as(Operation operation, Reader &request, Writer &reply)
     case Operation::farthest:
         return farthest<T>(request, reply);
     case Operation::assign:
-        return assign<T>(request, reply);
+        return assign(request, reply);
     case Operation::cross:
         return cross(request, reply);
     case Operation::em_step:
@@ -179,7 +163,7 @@ template <typename T>
 void Share::transform(Reader &request)
 {
     const Standardization standardization = {request.get_all<double>(), request.get_all<double>()};
-    const auto metric = static_cast<PgkmMetric>(request.get<std::int32_t>());
+    const auto metric = request.get_choice(PGKM_COSINE);
     const auto size = static_cast<std::size_t>(raw_.n) * static_cast<std::size_t>(raw_.d) * sizeof(T);
     if (standardization.center.size() != standardization.scale.size() ||
         (!standardization.center.empty() && standardization.center.size() != static_cast<std::size_t>(raw_.d)))
@@ -197,38 +181,20 @@ void Share::transform(Reader &request)
     state_.transformed = std::move(transformed);
 }
 
-template <typename T>
 void Share::assign(Reader &request, Writer &reply)
 {
-    const auto k = static_cast<std::size_t>(request.get<std::int32_t>());
-    std::vector<T> centroids = read_rows<T>(request, k, points_.d);
-    PgkmProblem problem = whole();
-    problem.k = static_cast<std::int32_t>(k);
-    problem.centroids = centroids.data();
-    problem.distance_exponent = clamp_exponent(request.get<std::int32_t>());
-    const bool want_masses = request.get<std::uint8_t>() != 0;
-    std::vector<PgkmInt128> within(k), masses(want_masses ? k : 0);
-    std::vector<PgkmFeatureScale> scales;
-    if (want_masses)
-        scales = read_scales(request, problem);
-    std::vector<std::int64_t> sizes(k);
-    PgkmAssignment wanted = {};
-    wanted.within = within.data();
-    wanted.masses = want_masses ? masses.data() : nullptr;
-    wanted.sizes = sizes.data();
-    std::vector<PgkmProblem> problems = {problem};
-    session_.run(&PgkmBackend::assign, problems, &wanted);
-    reply.put(within);
-    reply.put(masses);
-    reply.put(sizes);
+    AskedCall asked(Function::assign, request, points_);
+    std::vector<PgkmProblem> problems = {asked.problem};
+    session_.run(&PgkmBackend::assign, problems, &asked.assignment);
+    asked.reply(reply);
 }
 
 // --- sums in float64, of PCA and mixtures ---
 
 void Share::cross(Reader &request, Writer &reply)
 {
-    CrossRequest asked(request, points_.d);
-    std::vector<PgkmProblem> problems = {whole()};
+    AskedCall asked(Function::moments, request, points_);
+    std::vector<PgkmProblem> problems = {asked.problem};
     session_.run(&PgkmBackend::moments, problems, &asked.moments);
     asked.reply(reply);
 }
@@ -236,14 +202,15 @@ void Share::cross(Reader &request, Writer &reply)
 template <typename T>
 void Share::em_step(Reader &request, Writer &reply)
 {
-    MixtureRequest asked(request, points_.d);
-    std::vector<PgkmProblem> problems = {whole()};
+    AskedCall asked(Function::em_step, request, points_);
+    std::vector<PgkmProblem> problems = {asked.problem};
+    PgkmMixture mixture = asked.mixture;
     LargeArray<std::int32_t> labels;
-    if (asked.wants_labels()) {
-        labels = nearest_labels<T>(session_, points_, asked.mixture.k, asked.means);
-        asked.mixture.labels = labels.data();
+    if (mixture.factors == nullptr) {
+        labels = nearest_labels<T>(session_, points_, mixture.k, mixture.means);
+        mixture.labels = labels.data();
     }
-    session_.run(&PgkmBackend::em_step, problems, &asked.mixture, &asked.sums);
+    session_.run(&PgkmBackend::em_step, problems, &mixture, &asked.sums);
     asked.reply(reply);
 }
 

@@ -38,11 +38,6 @@ PgkmPoints clustered(PgkmPoints points, const ShareState &state);
 // The rows as the CPU backend has loaded them; NULL where that is not the session's.
 cpu::Data *cpu_data(Session &session);
 
-// What comes over the network decides where memory is read and written, and anybody may send it. So shapes, and values
-// that would leave no nearest centroid, are checked. Throws Error(PGKM_INVALID).
-[[noreturn]] void raise_shape();
-template <typename T>
-void check_values(const T *values, std::size_t count);
 // Refuses an answer of so many bytes before it takes the memory. Throws Error(PGKM_LIMIT).
 void check_reply(std::size_t bytes);
 // One or more rows of d values.
@@ -70,7 +65,7 @@ std::vector<T> read_rows(Reader &request, std::int32_t d)
 // session has loaded.
 template <typename T>
 LargeArray<std::int32_t> nearest_labels(Session &session, const PgkmPoints &points, std::int32_t k,
-                                        const std::vector<double> &centroids);
+                                        const double *centroids);
 
 // Bytes of a row beside its values: while it is seeded, or its label and bounds.
 inline constexpr std::uint64_t state_bytes_per_row = 56;
@@ -101,14 +96,11 @@ class Share {
     bool go_on(cpu::Data &data, const PgkmProblem &problem, bool first, PgkmInt128 *totals, PgkmInt128 *masses);
     template <typename T>
     void farthest(Reader &request, Writer &reply);
-    template <typename T>
     void assign(Reader &request, Writer &reply);
     void cross(Reader &request, Writer &reply);
     template <typename T>
     void em_step(Reader &request, Writer &reply);
     PgkmProblem whole() const;
-    // Scales of sums, which the caller keeps, and the weights' exponent for the problem.
-    std::vector<PgkmFeatureScale> read_scales(Reader &request, PgkmProblem &problem) const;
 
     Session &session_;
     PgkmPoints points_; // as they are clustered

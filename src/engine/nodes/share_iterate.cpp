@@ -10,6 +10,7 @@
 #include "cpu/cpu_backend.hpp"
 #include "cpu/fit/iteration.hpp"
 #include "cpu/for_problems.hpp"
+#include "engine/nodes/fields.hpp"
 #include "engine/nodes/seeding.hpp"
 #include "numeric/thread_pool.hpp"
 
@@ -49,19 +50,6 @@ struct KeptIteration {
 
 } // namespace
 
-std::vector<PgkmFeatureScale> Share::read_scales(Reader &request, PgkmProblem &problem) const
-{
-    const auto d = static_cast<std::size_t>(points_.d);
-    const std::vector<double> origins = request.get_all<double>(d);
-    const std::vector<std::int32_t> exponents = request.get_all<std::int32_t>(d);
-    std::vector<PgkmFeatureScale> scales(d);
-    for (std::size_t f = 0; f < d; ++f)
-        scales[f] = {origins[f], clamp_exponent(exponents[f])};
-    problem.feature_scales = scales.data();
-    problem.weight_exponent = clamp_exponent(request.get<std::int32_t>());
-    return scales;
-}
-
 cpu::Data *cpu_data(Session &session)
 {
     return session.table() == cpu_backend() ? cpu::self(session.data()) : nullptr;
@@ -70,28 +58,23 @@ cpu::Data *cpu_data(Session &session)
 template <typename T>
 void Share::iterate(Reader &request, Writer &reply)
 {
-    const auto d = static_cast<std::size_t>(points_.d);
-    const auto k = static_cast<std::size_t>(request.get<std::int32_t>());
-    std::vector<T> centroids = read_rows<T>(request, k, points_.d);
-    PgkmProblem problem = whole();
-    const std::vector<PgkmFeatureScale> scales = read_scales(request, problem);
+    AskedCall asked(Function::assign, request, points_);
     const bool first = request.get<std::uint8_t>() != 0;
-    problem.k = static_cast<std::int32_t>(k);
-    problem.centroids = centroids.data();
-
-    std::vector<PgkmInt128> totals(k * d), masses(k);
+    PgkmProblem &problem = asked.problem;
+    PgkmInt128 *const totals = asked.assignment.totals, *const masses = asked.assignment.masses;
+    require_shape(totals != nullptr && masses != nullptr);
     if (first && state_.seeding != nullptr) // until the next restart
         static_cast<Seeding<T> *>(state_.seeding.get())->forget_trials();
     cpu::Data *const data = state_.passing ? nullptr : cpu_data(session_);
-    const bool changed = data == nullptr ? assign_rows<T>(problem, first, totals.data(), masses.data())
-                                         : go_on<T>(*data, problem, first, totals.data(), masses.data());
+    const bool changed = data == nullptr ? assign_rows<T>(problem, first, totals, masses)
+                                         : go_on<T>(*data, problem, first, totals, masses);
     ++state_.iterations;
     state_.k = problem.k;
-    state_.centroids.resize(k * d * sizeof(T));
-    std::memcpy(state_.centroids.data(), centroids.data(), state_.centroids.size());
+    const auto *centroids = static_cast<const std::byte *>(problem.centroids);
+    state_.centroids.assign(centroids, centroids + static_cast<std::ptrdiff_t>(problem.k) * points_.d *
+                                                       static_cast<std::ptrdiff_t>(sizeof(T)));
     reply.put(static_cast<std::uint8_t>(changed));
-    reply.put(totals);
-    reply.put(masses);
+    asked.reply(reply);
 }
 
 // Whether a label changed; where they are not kept, true.

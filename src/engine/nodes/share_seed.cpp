@@ -362,7 +362,7 @@ void ShareSeed<T>::masses(Reader &request, Writer &reply)
 {
     const Seeding<T> &own = seeding();
     const auto count = static_cast<std::size_t>(request.get<std::int32_t>());
-    if (count != own.chosen.size())
+    if (count == 0 || count != own.chosen.size())
         raise_shape();
     PgkmProblem problem = {};
     problem.weight_exponent = clamp_exponent(request.get<std::int32_t>());

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <memory>
 
+#include "backend/reduction_program.hpp"
 #include "numeric/error.hpp"
 #include "service/client/handover.hpp"
 #include "service/client/link.hpp"
@@ -114,18 +115,18 @@ PgkmStatus ask(PgkmData *data, Call call, PgkmError *error)
 {
     return guarded(error, [&] {
         const auto &[link, rows] = *self(data);
-        CallWriter sizes(rows);
+        ArenaFields sizes(rows);
         fields(sizes, call);
         link.check_memory(sizes.bytes());
         link.arena().grow(sizes.bytes());
-        CallWriter writer(rows, link.arena().get(), sizes);
+        ArenaFields writer(Leg::write_call, rows, link.arena().get(), sizes.numbers(), sizes.bytes());
         fields(writer, call);
         Request request = request_of(Op::call);
         request.call.function = call.function;
         request.call.n_problems = call.n_problems;
         request.call.numbers = sizes.numbers();
         link.check_cancelled();
-        ResultReader reader(rows, link.arena().get(), sizes);
+        ArenaFields reader(Leg::read_results, rows, link.arena().get(), sizes.numbers(), sizes.bytes());
         try {
             link.ask(request);
         } catch (const Error &failed) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string>
 
+#include "backend/reduction_program.hpp"
 #include "numeric/error.hpp"
 
 namespace pgkm::service {
@@ -25,7 +26,8 @@ void refuse(const char *what)
 }
 
 Problems::Problems(const CallRequest &request, const PgkmPoints &points, const Arena &arena)
-    : rows_(shape_of(points)), arena_(arena.get()), reader_(rows_, arena.get(), request.numbers, arena.bytes())
+    : rows_(shape_of(points)), arena_(arena.get()),
+      reader_(Leg::read_call, rows_, arena.get(), request.numbers, arena.bytes())
 {
     call_.function = request.function;
     call_.n_problems = request.n_problems;
@@ -174,7 +176,7 @@ void Problems::restore()
 
 void Problems::write_back()
 {
-    ResultWriter writer(rows_, arena_, reader_);
+    ArenaFields writer(Leg::write_results, rows_, arena_, reader_.numbers(), reader_.bytes());
     fields(writer, call_);
 }
 

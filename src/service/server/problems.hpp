@@ -33,7 +33,7 @@ class Problems {
 
     const RowShape rows_;
     char *const arena_;
-    CallReader reader_;
+    ArenaFields reader_;
     Call call_ = {}; // of what follows
     std::vector<PgkmProblem> problems_, asked_;
     std::vector<PgkmSummary> summaries_;      // of summarise

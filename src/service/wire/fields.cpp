@@ -1,31 +1,36 @@
 // fields.cpp - the places of a call's numbers and arrays.
 #include "service/wire/fields.hpp"
 
+#include "numeric/copy.h"
+#include "numeric/error.hpp"
+
 namespace pgkm::service {
 
-Places::Places(const RowShape &rows, char *base, std::uint64_t numbers, std::uint64_t bytes)
-    : rows_(rows), base_(base), most_numbers_(numbers), bytes_(bytes)
+ArenaFields::ArenaFields(Leg leg, const RowShape &rows, char *base, std::uint64_t numbers, std::uint64_t bytes)
+    : FieldArchive(leg, rows), base_(base), most_numbers_(numbers), bytes_(bytes)
 {
-    if (base != nullptr && numbers > bytes / number_bytes)
+    if (numbers > bytes / number_bytes)
         refuse();
 }
 
-void Places::refuse()
+void ArenaFields::refuse() const
 {
-    throw Error(PGKM_INVALID, "the GPU service got a call that cannot be");
+    throw Error(PGKM_INVALID, leg() == Leg::read_results ? "the GPU service gave an answer that cannot be"
+                                                         : "the GPU service got a call that cannot be");
 }
 
-char *Places::next_number()
+char *ArenaFields::next_number()
 {
-    const std::uint64_t place = numbers_++;
+    const std::uint64_t number = numbers_++;
     if (base_ == nullptr)
         return nullptr;
-    if (place >= most_numbers_)
+    if (number >= most_numbers_)
         refuse();
-    return base_ + place * number_bytes;
+    return base_ + number * number_bytes;
 }
 
-char *Places::next_array(std::int64_t n, std::size_t size)
+// Without an arena nullptr; sizes that overflow are too large a call then.
+char *ArenaFields::next_array(std::int64_t n, std::size_t size)
 {
     const std::uint64_t begin = arrays_;
     std::uint64_t bytes = 0, end = 0;
@@ -44,44 +49,32 @@ char *Places::next_array(std::int64_t n, std::size_t size)
     return base_ + first + begin;
 }
 
-void CallWriter::write(Way way, const void *from, std::int64_t n, std::size_t size)
+void ArenaFields::range(PgkmProblem &problem)
 {
-    if (n == 0)
-        return;
-    const bool is_there = !may_be_null(way) || from != nullptr;
-    put(is_there ? n : std::int64_t{0});
-    if (!is_there)
-        return;
-    char *to = next_array(n, size);
-    if (to != nullptr && goes_there(way))
-        pgkm_copy(to, from, static_cast<std::size_t>(n) * size);
-}
-
-void CallReader::range(PgkmProblem &problem)
-{
-    problem.first_row = get<std::int64_t>();
-    problem.n_rows = get<std::int64_t>();
+    value(Way::given, problem.first_row);
+    value(Way::given, problem.n_rows);
     require(problem.n_rows >= 1 && problem.n_rows <= rows().n && problem.first_row >= 0 &&
             problem.first_row <= rows().n - problem.n_rows);
 }
 
-char *CallReader::find(Way way, std::int64_t n, std::size_t size)
+char *ArenaFields::place(Way way, void *values, std::int64_t n, std::size_t size)
 {
     if (n == 0)
         return nullptr;
-    const auto told = get<std::int64_t>();
-    if (told == 0 && may_be_null(way))
+    std::int64_t count = may_be_null(way) && values == nullptr ? 0 : n;
+    value(Way::given, count); // which the client knows when it reads results
+    require(count == n || (count == 0 && may_be_null(way)));
+    if (count == 0 || leg() == Leg::write_results) // which are in place
         return nullptr;
-    require(told == n);
-    return next_array(n, size);
-}
-
-const char *ResultReader::find(Way way, const void *to, std::int64_t n, std::size_t size)
-{
-    if (n == 0)
-        return nullptr;
-    pass();
-    return may_be_null(way) && to == nullptr ? nullptr : next_array(n, size);
+    char *at = next_array(n, size);
+    if (at == nullptr || leg() == Leg::read_call)
+        return at;
+    const std::size_t bytes = static_cast<std::size_t>(n) * size;
+    if (writes(way))
+        pgkm_copy(at, values, bytes);
+    if (reads(way) && values != nullptr)
+        pgkm_copy(values, at, bytes);
+    return at;
 }
 
 } // namespace pgkm::service

@@ -20,15 +20,21 @@ python3 - >"/tmp/pgkm_forged.$$" <<'PYTHON'
 import random, struct
 random.seed(5)
 def array(kind, values): return struct.pack("<Q", len(values)) + struct.pack("<%d%s" % (len(values), kind), *values)
-def op(number, body=b""): return struct.pack("<II", 0x50474B03, number) + body
+def op(number, body=b""): return struct.pack("<II", 0x50474B04, number) + body
 rows = lambda k: array("d", [random.uniform(-1, 1) for _ in range(2 * k)])
 mass = lambda kind: struct.pack("<ii", kind, 40)
+scales = struct.pack("<Q", 2) + struct.pack("<dq", 0, 45) * 2
+none = struct.pack("<Q", 0)
+# k centroids, exponents, scales; then how many labels, distances, totals, masses, sums of squares and sizes are wanted
+def clusters(k, scales, *wanted): return struct.pack("<iii", k, 43, 40) + scales + rows(k) + struct.pack("<6Q", *wanted)
+# k means of this type, labels, factors and, with these, logarithms; then how many masses and labels are wanted
+def mixture(k, kind, density): return struct.pack("<ii", k, kind) + rows(k) + none + density + struct.pack("<QQ", k, 0)
+density = array("d", [1] * 4) + array("d", [-1, -1]) + array("d", [0, 0])
 good = [op(0), op(1, array("d", [-1, -1]) + array("d", [1, 1])), op(2, array("d", [0, 0]) + array("d", [1, 2]) + struct.pack("<i", 1)),
         op(2, array("d", []) + array("d", []) + struct.pack("<i", 0)),
-        op(3, struct.pack("<i", 3) + rows(3) + array("d", [0, 0]) + array("i", [45, 45]) + struct.pack("<iB", 43, 1)), op(4, struct.pack("<q", 5)),
-        op(5, struct.pack("<i", 3) + rows(3) + struct.pack("<iB", 40, 0)), op(5, struct.pack("<i", 3) + rows(3) + struct.pack("<iB", 40, 1) + array("d", [0, 0]) + array("i", [45, 45]) + struct.pack("<i", 43)), op(6, array("d", [0, 0])),
-        op(7, struct.pack("<iiB", 2, 2, 1) + rows(2) + array("d", [1] * 4) + array("d", [-1, -1]) + array("d", [0, 0])),
-        op(7, struct.pack("<iiB", 2, 0, 1) + rows(2) + array("d", []) + array("d", []) + array("d", [])),
+        op(3, clusters(3, scales, 0, 0, 6, 3, 0, 0) + b"\1"), op(4, struct.pack("<q", 5)),
+        op(5, clusters(3, none, 0, 0, 0, 0, 3, 3)), op(5, clusters(3, scales, 0, 0, 0, 3, 3, 3)), op(6, array("d", [0, 0])),
+        op(7, mixture(2, 2, density)), op(7, mixture(2, 0, none)),
         op(8, struct.pack("<i", 3)), op(9, mass(1)), op(10, array("Q", [0, 3, 7])), op(11, struct.pack("<i", 3) + array("Q", [1, 2])), op(11, struct.pack("<i", 64) + array("Q", [1, 2])),
         op(12), op(13, struct.pack("<i", 0) + rows(2)), op(9, mass(2)), op(14, rows(2)), op(15, array("i", [0, 1])), op(16, struct.pack("<i", 1)), op(17, struct.pack("<ii", 3, 43)),
         op(18, struct.pack("<i", 3) + rows(3)), op(19, struct.pack("<i", 3) + rows(3) + array("d", [0] * 9))]
@@ -56,14 +62,22 @@ for body in op(4, struct.pack("<q", 0)), op(4, struct.pack("<q", -1)):
     print("SELECT 'no rows', pgkm_node_call('\\x%s');" % body.hex())
 for body in op(10, array("Q", [3, 3])), op(11, struct.pack("<i", 64) + array("Q", [2, 1])):
     print("SELECT 'disorder', pgkm_node_call('\\x%s');" % body.hex())
+# An enumerator of none, an array of another length, one that is not there, labels that would have to be checked, sums without
+# scales, bytes behind the end.
+for body in (op(2, array("d", []) + array("d", []) + struct.pack("<i", 2)), op(2, array("d", []) + array("d", []) + struct.pack("<i", -1)),
+             op(7, mixture(2, 4, density)), op(7, mixture(2, -1, density)), op(7, mixture(2, 1, density + none)), op(5, clusters(3, none, 0, 0, 0, 0, 2, 3)),
+             op(5, struct.pack("<iii", 3, 43, 40) + none + none + struct.pack("<6Q", 0, 0, 0, 0, 3, 3)), op(5, clusters(3, scales, 500, 0, 0, 0, 0, 0)),
+             op(7, struct.pack("<ii", 2, 2) + rows(2) + array("i", [9] * 500) + struct.pack("<Q", 2)), op(3, clusters(3, none, 0, 0, 6, 3, 0, 0) + b"\1"), op(6, array("d", [0, 0]) + b"\0")):
+    print("SELECT 'no such', pgkm_node_call('\\x%s');" % body.hex())
 print("SELECT 'alive', length(pgkm_node_call('\\x%s')) > 0;" % good[0].hex())
 PYTHON
 said=$(psql -XqAt -v VERBOSITY=sqlstate -f "/tmp/pgkm_forged.$$" 2>&1)
 rm -f "/tmp/pgkm_forged.$$"
 is "$(grep -c '^good|t$' <<<"$said")" 26 'requests in order are answered'
 is "$(tail -n 1 <<<"$said")" 'alive|t' 'the session survives 3000 forged ones'
-is "$(tail -n 5 <<<"$said" | grep -oE '[0-9A-Z]{5}$' | paste -sd ' ')" '22023 22023 22023 22023' 'farthest rows are one or more; buckets and keys come in order and once'
-is "$(grep -oE 'ERROR: +[0-9A-Z]{5}' <<<"$said" | grep -vE '22023|53200|54000|XX000' | sort | uniq -c)" '' 'which are errors of their own'
+is "$(tail -n 16 <<<"$said" | head -n 4 | grep -oE '[0-9A-Z]{5}$' | paste -sd ' ')" '22023 22023 22023 22023' 'farthest rows are one or more; buckets and keys come in order and once'
+is "$(tail -n 12 <<<"$said" | grep -oE '[0-9A-Z]{5}$' | sort | uniq -c | xargs)" '11 22023' 'what cannot be is refused by its shape'
+is "$(grep -oE 'ERROR: +[0-9A-Z]{5}' <<<"$said" | grep -vE '22023|53200|54000' | sort | uniq -c)" '' 'which are errors of their own'
 
 # Servers that are none of ours: one whose host says nothing (its queue of connections is full), one that answers with a COPY.
 if [ "$(query -c "SELECT count(*) FROM pg_available_extensions WHERE name = 'postgres_fdw'")" = 1 ]; then

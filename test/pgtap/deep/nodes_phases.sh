@@ -53,7 +53,7 @@ fails() {
     through socket2
 }
 # A request: the magic number and the operation (message.hpp).
-request() { printf '034b4750%02x000000' "$1"; }
+request() { printf '044b4750%02x000000' "$1"; }
 text() { printf '%s' "$1" | od -An -v -tx1 | tr -d ' \n'; }
 
 plain="SELECT kmeans_fit('phases_rows', '{x,y}', 20)"

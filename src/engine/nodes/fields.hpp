@@ -1,0 +1,166 @@
+// fields.hpp - a call's fields (backend/calls.hpp) in messages: a call of one problem, whose rows are all that a server
+// has.
+//
+// Nothing goes both ways: of the table's calls these are assign, moments and em_step. A request has what the call is
+// given and which arrays are wanted, an answer what was found. Before the values of an array comes their number. The
+// answers of all servers are added up, in float64 in the order of the servers.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <type_traits>
+#include <vector>
+
+#include "backend/calls.hpp"
+#include "backend/update.hpp"
+#include "engine/nodes/message.hpp"
+#include "numeric/platform.hpp"
+
+namespace pgkm::nodes {
+
+class MessageFields : public FieldArchive<MessageFields> {
+  public:
+    MessageFields(Leg leg, const RowShape &rows, Writer &to) : FieldArchive(leg, rows), to_(&to) {}
+    // read_call: has the memory of all arrays, those that the call is given and those that it fills. read_results: adds
+    // to what is there, the first answer to zeros.
+    MessageFields(Leg leg, const RowShape &rows, Reader &from, bool first = false)
+        : FieldArchive(leg, rows), from_(&from), first_(first)
+    {
+    }
+
+    void range(PgkmProblem &problem) { problem.n_rows = rows().n; }
+    template <typename T>
+    void value(Way way, T &value)
+    {
+        if (writes(way))
+            to_->put(value);
+        if (leg() == Leg::read_call && reads(way))
+            value = from_->get<T>();
+        if (leg() == Leg::read_results && reads(way))
+            add(value, from_->get<T>());
+    }
+    template <typename T>
+    void array(Way way, T *&values, std::int64_t n)
+    {
+        const auto size = static_cast<std::size_t>(n);
+        if (leg() == Leg::read_call)
+            values = n == 0 ? nullptr : make<std::remove_const_t<T>>(way, size);
+        else if (n != 0 && leg() == Leg::write_call)
+            write(way, values, may_be_null(way) && values == nullptr ? 0 : size);
+        else if (n != 0 && values != nullptr && writes(way))
+            to_->put(values, size);
+        else if (n != 0 && values != nullptr && reads(way))
+            add_all(values, size);
+    }
+    void elements(Way way, void *&values, std::int64_t n)
+    {
+        if (rows().element == PGKM_FLOAT32)
+            elements_as<float>(way, values, n);
+        else
+            elements_as<double>(way, values, n);
+    }
+    [[noreturn]] static void refuse() { raise_shape(); }
+
+  private:
+    template <typename T>
+    void elements_as(Way way, void *&values, std::int64_t n)
+    {
+        T *own = static_cast<T *>(values);
+        array(way, own, n);
+        if (leg() != Leg::read_call)
+            return;
+        values = own;
+        check_values(own, own == nullptr ? 0 : static_cast<std::size_t>(n));
+    }
+
+    template <typename T>
+    void write(Way way, const T *values, std::size_t n)
+    {
+        if (writes(way))
+            put(values, n);
+        else if (way == Way::wanted)
+            to_->put(static_cast<std::uint64_t>(n));
+    }
+
+    template <typename T>
+    void put(const T *values, std::size_t n)
+    {
+        to_->put(values, n);
+    }
+    void put(const PgkmFeatureScale *values, std::size_t n)
+    {
+        std::vector<PgkmFeatureScale> scales(n); // zeros, the bytes behind the exponents, too
+        for (std::size_t f = 0; f < n; ++f) {
+            scales[f].origin = values[f].origin;
+            scales[f].exponent = values[f].exponent;
+        }
+        to_->put(scales);
+    }
+
+    // The memory of an array, with its values where the call is given these.
+    template <typename T>
+    T *make(Way way, std::size_t n)
+    {
+        if (way != Way::found) {
+            const auto told = from_->get<std::uint64_t>();
+            require(told == n || (told == 0 && may_be_null(way)));
+            if (told == 0)
+                return nullptr;
+        }
+        if (!reads(way)) {
+            auto memory = std::make_shared<std::vector<T>>(n);
+            memory_.push_back(memory);
+            return memory->data();
+        }
+        auto memory = std::make_shared<std::vector<T>>(from_->take_all<T>(n));
+        memory_.push_back(memory);
+        if constexpr (std::is_same_v<T, PgkmFeatureScale>)
+            for (PgkmFeatureScale &scale : *memory)
+                scale.exponent = clamp_exponent(scale.exponent);
+        return memory->data();
+    }
+
+    template <typename T>
+    void add_all(T *sums, std::size_t n)
+    {
+        if constexpr (!std::is_const_v<T>)
+            for (const T &own : from_->get_all<T>(n))
+                add(*sums++, own);
+    }
+    template <typename T>
+    void add(T &sum, const T &own) const
+    {
+        sum = (first_ ? T{} : sum) + own;
+    }
+    void add(PgkmInt128 &sum, const PgkmInt128 &own) const
+    {
+        sum = split((first_ ? Int128{0} : join(sum)) + join(own));
+    }
+
+    Writer *to_ = nullptr;
+    Reader *from_ = nullptr;
+    const bool first_ = false;
+    std::vector<std::shared_ptr<void>> memory_;
+};
+
+// A call as a server was asked for it, with room for what it finds: one of assign, moments and em_step.
+class AskedCall {
+  public:
+    // Reads what follows the operation; d and element are those of `points`. Throws Error.
+    AskedCall(Function function, Reader &request, const PgkmPoints &points);
+    AskedCall(const AskedCall &) = delete;
+    AskedCall &operator=(const AskedCall &) = delete;
+    void reply(Writer &reply);
+
+    PgkmProblem problem = {};
+    PgkmAssignment assignment = {};
+    PgkmMoments moments = {};
+    PgkmMixture mixture = {};
+    PgkmMixtureSums sums = {};
+
+  private:
+    Call call_ = {};
+    MessageFields reader_;
+};
+
+} // namespace pgkm::nodes
