@@ -79,7 +79,7 @@ class MessageFields : public FieldArchive<MessageFields> {
         if (writes(way))
             put(values, n);
         else if (way == Way::wanted)
-            to_->put(static_cast<std::uint64_t>(n));
+            to_->put(static_cast<std::uint8_t>(n != 0));
     }
 
     template <typename T>
@@ -89,35 +89,44 @@ class MessageFields : public FieldArchive<MessageFields> {
     }
     void put(const PgkmFeatureScale *values, std::size_t n)
     {
-        std::vector<PgkmFeatureScale> scales(n); // zeros, the bytes behind the exponents, too
-        for (std::size_t f = 0; f < n; ++f) {
-            scales[f].origin = values[f].origin;
-            scales[f].exponent = values[f].exponent;
+        to_->put(static_cast<std::uint64_t>(n));
+        for (std::size_t f = 0; f < n; ++f) { // without the bytes behind the exponents
+            to_->put(values[f].origin);
+            to_->put(values[f].exponent);
         }
-        to_->put(scales);
     }
 
     // The memory of an array, with its values where the call is given these.
     template <typename T>
     T *make(Way way, std::size_t n)
     {
-        if (way != Way::found) {
+        if (way == Way::wanted && from_->get<std::uint8_t>() == 0)
+            return nullptr;
+        if (reads(way)) {
             const auto told = from_->get<std::uint64_t>();
             require(told == n || (told == 0 && may_be_null(way)));
             if (told == 0)
                 return nullptr;
         }
-        if (!reads(way)) {
-            auto memory = std::make_shared<std::vector<T>>(n);
-            memory_.push_back(memory);
-            return memory->data();
-        }
-        auto memory = std::make_shared<std::vector<T>>(from_->take_all<T>(n));
+        auto memory = std::make_shared<std::vector<T>>();
         memory_.push_back(memory);
-        if constexpr (std::is_same_v<T, PgkmFeatureScale>)
-            for (PgkmFeatureScale &scale : *memory)
-                scale.exponent = clamp_exponent(scale.exponent);
+        if (reads(way))
+            take(*memory, n);
+        else
+            memory->resize(n);
         return memory->data();
+    }
+    template <typename T>
+    void take(std::vector<T> &values, std::size_t n)
+    {
+        values = from_->take_all<T>(n);
+    }
+    void take(std::vector<PgkmFeatureScale> &scales, std::size_t n)
+    {
+        for (std::size_t f = 0; f < n; ++f) {
+            const auto origin = from_->get<double>();
+            scales.push_back({origin, clamp_exponent(from_->get<std::int32_t>())});
+        }
     }
 
     template <typename T>

@@ -23,17 +23,17 @@ def array(kind, values): return struct.pack("<Q", len(values)) + struct.pack("<%
 def op(number, body=b""): return struct.pack("<II", 0x50474B04, number) + body
 rows = lambda k: array("d", [random.uniform(-1, 1) for _ in range(2 * k)])
 mass = lambda kind: struct.pack("<ii", kind, 40)
-scales = struct.pack("<Q", 2) + struct.pack("<dq", 0, 45) * 2
+scales = struct.pack("<Q", 2) + struct.pack("<di", 0, 45) * 2
 none = struct.pack("<Q", 0)
-# k centroids, exponents, scales; then how many labels, distances, totals, masses, sums of squares and sizes are wanted
-def clusters(k, scales, *wanted): return struct.pack("<iii", k, 43, 40) + scales + rows(k) + struct.pack("<6Q", *wanted)
-# k means of this type, labels, factors and, with these, logarithms; then how many masses and labels are wanted
-def mixture(k, kind, density): return struct.pack("<ii", k, kind) + rows(k) + none + density + struct.pack("<QQ", k, 0)
+# k centroids, exponents, scales; then whether labels, distances, totals, masses, sums of squares and sizes are wanted
+def clusters(k, scales, *wanted): return struct.pack("<iii", k, 43, 40) + scales + rows(k) + struct.pack("6B", *wanted)
+# k means of this type, labels, factors and, with these, logarithms; then whether masses and labels are wanted
+def mixture(k, kind, density): return struct.pack("<ii", k, kind) + rows(k) + none + density + struct.pack("BB", 1, 0)
 density = array("d", [1] * 4) + array("d", [-1, -1]) + array("d", [0, 0])
 good = [op(0), op(1, array("d", [-1, -1]) + array("d", [1, 1])), op(2, array("d", [0, 0]) + array("d", [1, 2]) + struct.pack("<i", 1)),
         op(2, array("d", []) + array("d", []) + struct.pack("<i", 0)),
-        op(3, clusters(3, scales, 0, 0, 6, 3, 0, 0) + b"\1"), op(4, struct.pack("<q", 5)),
-        op(5, clusters(3, none, 0, 0, 0, 0, 3, 3)), op(5, clusters(3, scales, 0, 0, 0, 3, 3, 3)), op(6, array("d", [0, 0])),
+        op(3, clusters(3, scales, 0, 0, 1, 1, 0, 0) + b"\1"), op(4, struct.pack("<q", 5)),
+        op(5, clusters(3, none, 0, 0, 0, 0, 1, 1)), op(5, clusters(3, scales, 0, 0, 0, 1, 1, 1)), op(6, array("d", [0, 0])),
         op(7, mixture(2, 2, density)), op(7, mixture(2, 0, none)),
         op(8, struct.pack("<i", 3)), op(9, mass(1)), op(10, array("Q", [0, 3, 7])), op(11, struct.pack("<i", 3) + array("Q", [1, 2])), op(11, struct.pack("<i", 64) + array("Q", [1, 2])),
         op(12), op(13, struct.pack("<i", 0) + rows(2)), op(9, mass(2)), op(14, rows(2)), op(15, array("i", [0, 1])), op(16, struct.pack("<i", 1)), op(17, struct.pack("<ii", 3, 43)),
@@ -65,9 +65,9 @@ for body in op(10, array("Q", [3, 3])), op(11, struct.pack("<i", 64) + array("Q"
 # An enumerator of none, an array of another length, one that is not there, labels that would have to be checked, sums without
 # scales, bytes behind the end.
 for body in (op(2, array("d", []) + array("d", []) + struct.pack("<i", 2)), op(2, array("d", []) + array("d", []) + struct.pack("<i", -1)),
-             op(7, mixture(2, 4, density)), op(7, mixture(2, -1, density)), op(7, mixture(2, 1, density + none)), op(5, clusters(3, none, 0, 0, 0, 0, 2, 3)),
-             op(5, struct.pack("<iii", 3, 43, 40) + none + none + struct.pack("<6Q", 0, 0, 0, 0, 3, 3)), op(5, clusters(3, scales, 500, 0, 0, 0, 0, 0)),
-             op(7, struct.pack("<ii", 2, 2) + rows(2) + array("i", [9] * 500) + struct.pack("<Q", 2)), op(3, clusters(3, none, 0, 0, 6, 3, 0, 0) + b"\1"), op(6, array("d", [0, 0]) + b"\0")):
+             op(7, mixture(2, 4, density)), op(7, mixture(2, -1, density)), op(7, mixture(2, 1, density + none)), op(5, struct.pack("<iii", 3, 43, 40) + none + rows(2) + struct.pack("6B", 0, 0, 0, 0, 1, 1)),
+             op(5, struct.pack("<iii", 3, 43, 40) + none + none + struct.pack("6B", 0, 0, 0, 0, 1, 1)), op(5, clusters(3, scales, 1, 0, 0, 0, 0, 0)),
+             op(7, struct.pack("<ii", 2, 2) + rows(2) + array("i", [9] * 500) + struct.pack("B", 1)), op(3, clusters(3, none, 0, 0, 1, 1, 0, 0) + b"\1"), op(6, array("d", [0, 0]) + b"\0")):
     print("SELECT 'no such', pgkm_node_call('\\x%s');" % body.hex())
 print("SELECT 'alive', length(pgkm_node_call('\\x%s')) > 0;" % good[0].hex())
 PYTHON
