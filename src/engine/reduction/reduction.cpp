@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "backend/reduction_program.hpp"
+#include "cpu/cpu_backend.hpp"
 #include "cpu/reduce/reduce.hpp"
 #include "engine/job/algorithm.hpp"
 #include "numeric/error.hpp"
@@ -110,13 +111,32 @@ void reduce(const PgkmRequest &request, Workplace *place, Monitor &monitor, Pgkm
     place->session.run(&PgkmBackend::reduce, all, &request.reduction, &out);
 }
 
+// A device notes that a row fails, and leaves it to the CPU to say which one and why. With backend = auto the CPU
+// follows anyway. Where the device is forced, the CPU looks for the row here; it throws as the CPU does where one
+// fails.
+void name_failing_row(const PgkmRequest &request, Monitor &monitor, PgkmReduced &out)
+{
+    Workplace place({cpu_backend(), -1, 0},
+                    open_options(request,
+                                 threads_of(request, work_of(request, {nullptr, nullptr, request.points.n, 1})),
+                                 monitor.host()));
+    reduce(request, &place, monitor, out);
+}
+
 std::unique_ptr<Models> fit(const PgkmRequest &request, Workplace *place, Monitor &monitor)
 {
     auto objects = std::make_unique<Objects>(request.reduction);
     objects->n = request.points.n;
     objects->d = request.points.d;
     try {
-        reduce(request, place, monitor, objects->reduced);
+        try {
+            reduce(request, place, monitor, objects->reduced);
+        } catch (const Error &error) {
+            if (error.status() != PGKM_UNSUPPORTED || request.settings.backend != PGKM_BACKEND_CUDA)
+                throw;
+            name_failing_row(request, monitor, objects->reduced);
+            throw;
+        }
     } catch (const Error &error) {
         if (error.status() != PGKM_INVALID || objects->reduced.fault == PGKM_FAULT_NONE)
             throw;
