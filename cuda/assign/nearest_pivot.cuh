@@ -4,7 +4,7 @@
 // it loads at once and straight from global memory. Products with the pivots, all relative to the first one, are taken
 // by the tensor cores in TF32: that rounding may send a row to a pivot that is not quite the nearest, which is right,
 // too. The radius is a bound, so each row's distance from its pivot is then computed in float32 from the values
-// themselves (d > 64: which are read again). Blocks count in shared memory.
+// themselves. Blocks count in shared memory.
 // lay_out_kernel: one thread makes places and radii of the counts. scatter_kernel: a block writes its rows' numbers to
 // places that it reserves for each pivot.
 #pragma once
@@ -48,16 +48,15 @@ constexpr int pivot_tiles = most_pivots / 8;
 
 // Products of two rows' sixteen features with all pivots; which feature takes which slot does not matter as long as
 // both sides agree.
-template <typename T>
-__device__ inline void multiply_pivots(const PivotTable &table, int c, const T (&value)[2][4], const T (&reference)[4],
-                                       float (&product)[pivot_tiles][4])
+__device__ inline void multiply_pivots(const PivotTable &table, int c, const float (&value)[2][4],
+                                       const float (&reference)[4], float (&product)[pivot_tiles][4])
 {
     const int lane = static_cast<int>(threadIdx.x & 31);
     float x[2][4];
 #pragma unroll
     for (int w = 0; w < 4; ++w) {
-        x[0][w] = static_cast<float>(value[0][w] - reference[w]);
-        x[1][w] = static_cast<float>(value[1][w] - reference[w]);
+        x[0][w] = value[0][w] - reference[w];
+        x[1][w] = value[1][w] - reference[w];
     }
 #pragma unroll
     for (int t = 0; t < pivot_tiles; ++t)
@@ -87,11 +86,11 @@ __device__ inline int least_pivot(const float (&half)[pivot_tiles][2], const flo
     return least_in_quad(best, nearest);
 }
 
-// A near pivot of each row; counts and squared radii of the pivots. C: sixteens of features that stay in registers, or
-// 0. of_row: nullptr where there is one pivot.
-template <typename T, int W, int C>
+// A near pivot of each row; counts and squared radii of the pivots. C: sixteens of features. of_row: nullptr where
+// there is one pivot.
+template <int W, int C>
 __global__ void __launch_bounds__(order_threads)
-    nearest_pivot_kernel(const T *values, std::int64_t n, int d, const T *pivots, PivotTable table,
+    nearest_pivot_kernel(const float *values, std::int64_t n, int d, const float *pivots, PivotTable table,
                          std::uint8_t *of_row, PivotTally *tally)
 {
     __shared__ unsigned own_count[most_pivots];
@@ -101,7 +100,7 @@ __global__ void __launch_bounds__(order_threads)
         own_square[threadIdx.x] = 0;
     }
     __syncthreads();
-    const int lane = static_cast<int>(threadIdx.x & 31), q = lane & 3, chunks = C > 0 ? C : (d + 15) / 16;
+    const int lane = static_cast<int>(threadIdx.x & 31), q = lane & 3;
     float half[pivot_tiles][2];
 #pragma unroll
     for (int t = 0; t < pivot_tiles; ++t)
@@ -113,44 +112,34 @@ __global__ void __launch_bounds__(order_threads)
     for (std::int64_t strip = std::int64_t{blockIdx.x} * (order_threads / 32) + threadIdx.x / 32; strip < strips;
          strip += step) {
         const std::int64_t first = strip * strip_of_rows + lane / 4;
-        const T *row[2] = {values + min(first, n - 1) * d, values + min(first + 8, n - 1) * d};
-        T value[C > 0 ? C : 1][2][4];
+        const float *row[2] = {values + min(first, n - 1) * d, values + min(first + 8, n - 1) * d};
+        float value[C][2][4];
         float product[pivot_tiles][4] = {};
-        if constexpr (C > 0) {
 #pragma unroll
-            for (int c = 0; c < C; ++c) {
-                load_slots<W>(row[0], c, d, value[c][0]);
-                load_slots<W>(row[1], c, d, value[c][1]);
-            }
+        for (int c = 0; c < C; ++c) {
+            load_slots<W>(row[0], c, d, value[c][0]);
+            load_slots<W>(row[1], c, d, value[c][1]);
         }
-#pragma unroll(C > 0 ? C : 4)
-        for (int c = 0; c < chunks; ++c) {
-            T reference[4];
+#pragma unroll
+        for (int c = 0; c < C; ++c) {
+            float reference[4];
             load_slots<W>(pivots, c, d, reference);
-            const int at = C > 0 ? c : 0;
-            if constexpr (C == 0) {
-                load_slots<W>(row[0], c, d, value[0][0]);
-                load_slots<W>(row[1], c, d, value[0][1]);
-            }
-            multiply_pivots(table, c, value[at], reference, product);
+            multiply_pivots(table, c, value[c], reference, product);
         }
         int pivot[2];
         float square[2] = {};
 #pragma unroll
         for (int h = 0; h < 2; ++h)
             pivot[h] = least_pivot(half, product, h, table.tiles);
-#pragma unroll(C > 0 ? C : 4)
-        for (int c = 0; c < chunks; ++c)
+#pragma unroll
+        for (int c = 0; c < C; ++c)
 #pragma unroll
             for (int h = 0; h < 2; ++h) {
-                T from[4];
+                float from[4];
                 load_slots<W>(pivots + std::int64_t{pivot[h]} * d, c, d, from);
-                const int at = C > 0 ? c : 0;
-                if constexpr (C == 0)
-                    load_slots<W>(row[h], c, d, value[0][h]);
 #pragma unroll
                 for (int w = 0; w < 4; ++w) {
-                    const float difference = static_cast<float>(value[at][h][w] - from[w]);
+                    const float difference = value[c][h][w] - from[w];
                     square[h] = __fmaf_rn(difference, difference, square[h]);
                 }
             }
@@ -183,22 +172,19 @@ __global__ void __launch_bounds__(order_threads)
 }
 
 // Where each pivot's rows begin, and its radius: at least |x - s| of its rows.
-__global__ void lay_out_kernel(PivotTally *tally, int count, int d, std::int64_t *first_row, std::int64_t *first_tile,
-                               float *radius)
+__global__ void lay_out_kernel(PivotTally *tally, int count, int d, std::int64_t *first_row, float *radius)
 {
-    std::int64_t row = 0, tile = 0;
+    // Far above the error (d + 4) 2^-24 of a distance computed in float32 from d terms.
+    const float slack = 1e-5f + static_cast<float>(d) * 0x1p-22f;
+    std::int64_t row = 0;
     for (int a = 0; a < count; ++a) {
-        const auto rows = static_cast<std::int64_t>(tally->count[a]);
         first_row[a] = row;
-        first_tile[a] = tile;
         tally->cursor[a] = static_cast<unsigned long long>(row);
         // 2^-60: squares of distances below it are lost in float32.
-        radius[a] = sqrtf(__uint_as_float(tally->square[a])) * (1.0f + 2.0f * distance_slack(d)) + 0x1p-60f;
-        row += rows;
-        tile += (rows + tile_rows - 1) / tile_rows;
+        radius[a] = sqrtf(__uint_as_float(tally->square[a])) * (1.0f + 2.0f * slack) + 0x1p-60f;
+        row += static_cast<std::int64_t>(tally->count[a]);
     }
     first_row[count] = row;
-    first_tile[count] = tile;
 }
 
 // Writes row numbers pivot by pivot.
@@ -244,9 +230,8 @@ __global__ void __launch_bounds__(order_threads)
 }
 
 // Rows first, first + step, ... of n, side by side.
-template <typename T>
 __global__ void __launch_bounds__(order_threads)
-    sample_kernel(const T *values, std::int64_t step, int d, std::int64_t count, T *to)
+    sample_kernel(const float *values, std::int64_t step, int d, std::int64_t count, float *to)
 {
     const std::int64_t total = count * d, stride = std::int64_t{gridDim.x} * order_threads;
     for (std::int64_t i = std::int64_t{blockIdx.x} * order_threads + threadIdx.x; i < total; i += stride)

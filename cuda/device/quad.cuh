@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 namespace pgkm::cuda {
 
@@ -37,6 +38,26 @@ __device__ inline void load_slots(const T *row, int c, int d, T (&value)[4])
             value[w] = f < d ? row[f] : T{0};
         }
     }
+}
+
+// Calls body(C, W) as integral constants: sixteens of 17 to 64 features, and values that a lane can load at a time.
+template <typename Body>
+void with_row_shape(int d, Body &&body)
+{
+    const auto with = [&](auto chunks) {
+        if (d % 4 == 0)
+            body(chunks, std::integral_constant<int, 4>());
+        else if (d % 2 == 0)
+            body(chunks, std::integral_constant<int, 2>());
+        else
+            body(chunks, std::integral_constant<int, 1>());
+    };
+    if (d <= 32)
+        with(std::integral_constant<int, 2>());
+    else if (d <= 48)
+        with(std::integral_constant<int, 3>());
+    else
+        with(std::integral_constant<int, 4>());
 }
 
 // Of what each lane brings, the index of the least score for all four; the lowest on a tie.

@@ -99,15 +99,8 @@ DeviceProblem<T>::DeviceProblem(Data &owner, const PgkmProblem &given)
     if (plan.assignment == Assignment::register_constant || plan.assignment == Assignment::generic_constant)
         constant.take();
     find_middle();
-    find_pivots();
-    Plan named = plan;
-    if (plan.execution == Execution::single_pass)
-        named.assignment = fused_assignment();
-    else if (plan.moves == Moves::sorted)
-        named.feature_sum = FeatureSum::sorted;
-    if (plan.travel == Travel::round_trip || (plan.travel != Travel::overlapped && !data.resident))
-        named.execution = context.forced.execution;
-    context.use(named);
+    find_order();
+    use_plan();
     labels = DeviceArray<std::int32_t>(budget, static_cast<std::size_t>(label_rows(data, problem)));
     labels.fill_zero(stream()); // an assignment may begin from the labels before
 }
@@ -143,40 +136,35 @@ void DeviceProblem<T>::find_middle()
     middle = {shift.get(), static_cast<float>(std::sqrt(square) * (1.0 + 0x1p-20))};
 }
 
-// Resident rows are ordered by pivots; those that come in parts (streamed, or more than labels are held
-// for) are taken as they come, around the middle of the box. Where the device's limit has no
-// room for the pivots' lists, the generic kernels serve, which need none.
+// The order of resident rows by pivots. Where the device's limit has no room for it, stages run apart.
 template <typename T>
-void DeviceProblem<T>::find_pivots()
+void DeviceProblem<T>::find_order()
 {
-    if (plan.assignment != Assignment::tiled)
+    if (plan.moves != Moves::strips)
         return;
-    const bool found = within_limit([&] {
-        if (data.resident && problem.n_rows < (std::int64_t{1} << 31))
-            pivots = order_rows(context, reinterpret_cast<const T *>(data.values.get()) + problem.first_row * d,
-                                problem.n_rows, d, feature_box(data, problem), k);
-        if (!data.resident || problem.n_rows > label_rows(data, problem))
-            whole = one_pivot<T>(context, feature_box(data, problem), d, k);
-    });
-    if (found)
-        return;
-    pivots = {};
-    whole = {};
-    plan.assignment = Assignment::generic;
+    if constexpr (sizeof(T) == 4)
+        if (data.resident && within_limit([&] {
+                const T *values = reinterpret_cast<const T *>(data.values.get()) + problem.first_row * d;
+                order = order_rows(context, values, problem.n_rows, d, feature_box(data, problem));
+            }))
+            return;
+    plan.moves = plan.execution == Execution::multi_pass && problem.n_rows >= follow_n ? Moves::sorted : Moves::none;
 }
 
+// Tells whose kernels run.
 template <typename T>
-Stage<T> DeviceProblem<T>::stage_for(const View<T> &rows, const Control *watched)
+void DeviceProblem<T>::use_plan()
 {
-    const bool all = rows.n == problem.n_rows && pivots.rows.count > 0;
-    return {context, stream(), watched, middle, all ? pivots.rows : whole.rows};
-}
-
-template <typename T>
-void DeviceProblem<T>::prepare_tiles(const Control *watched)
-{
-    prepare_pivots(pivots.rows, centroids.get(), k, d, watched, stream());
-    prepare_pivots(whole.rows, centroids.get(), k, d, watched, stream());
+    Plan named = plan;
+    if (plan.moves == Moves::strips)
+        named.execution = Execution::single_pass;
+    else if (plan.execution == Execution::single_pass)
+        named.assignment = fused_assignment();
+    else if (plan.moves == Moves::sorted)
+        named.feature_sum = FeatureSum::sorted;
+    if (plan.travel == Travel::round_trip || (plan.travel != Travel::overlapped && !data.resident))
+        named.execution = context.forced.execution;
+    context.use(named);
 }
 
 template <typename T>
@@ -205,7 +193,6 @@ void DeviceProblem<T>::upload_centroids(const void *values)
     totals.fill_zero(stream());
     masses.fill_zero(stream());
     forget_labels();
-    prepare_tiles(nullptr);
 }
 
 // Labels that are kept, and the sums that follow them, are right whatever the centroids.
@@ -216,7 +203,6 @@ void DeviceProblem<T>::replace_centroids(const void *values)
         return upload_centroids(values);
     centroids.upload(static_cast<const T *>(values), static_cast<std::size_t>(k) * static_cast<std::size_t>(d),
                      stream());
-    prepare_tiles(nullptr);
 }
 
 template <typename T>
@@ -228,8 +214,7 @@ View<T> DeviceProblem<T>::view(const T *values, const double *weights, std::int6
 template <typename T>
 void DeviceProblem<T>::assign_rows(const View<T> &rows, const Control *watched, std::int32_t *out)
 {
-    const Stage<T> by = plan.assignment == Assignment::tiled ? stage_for(rows, watched) : stage(watched);
-    find(assignments, plan.assignment)(by, rows, out);
+    find(assignments, plan.assignment)(stage(watched), rows, out);
 }
 
 template <typename T>
@@ -257,24 +242,17 @@ void DeviceProblem<T>::sum_parts(const Both<Sum> &function, View<T> rows, const 
 template <typename T>
 Assignment DeviceProblem<T>::fused_assignment() const
 {
-    if (plan.assignment == Assignment::tiled)
-        return Assignment::tiled;
     const Shape shape = {problem.n_rows, d, k, sizeof(T) == 8, weighted};
-    return fits_fused_register(shape, context.facts) ? Assignment::register_ : Assignment::generic;
+    return fits_fused_register(shape, context.facts) ? Assignment::register_ : Assignment::tiled;
 }
 
 template <typename T>
 void DeviceProblem<T>::fused_pass(const View<T> &rows, const Control *watched)
 {
-    const Accumulators sums = {totals.get(), masses.get()};
-    switch (fused_assignment()) {
-    case Assignment::register_:
+    if (fused_assignment() == Assignment::register_)
         return register_pass(rows, watched);
-    case Assignment::tiled:
-        return fused_tiled(stage_for(rows, watched), rows, sums);
-    default:
-        return fused_generic(stage(watched), rows, sums);
-    }
+    const Accumulators sums = {totals.get(), masses.get()};
+    fused_tiled(stage(watched), rows, sums);
 }
 
 template <typename T>
@@ -314,7 +292,6 @@ void DeviceProblem<T>::iteration(const UpdateArguments<T> &arguments, const Cont
         return;
     update(arguments, stream());
     there_and_back(centroids.get(), centroids.bytes());
-    prepare_tiles(watched);
 }
 
 // Sums that follow this peer's rows stay what they are, beside those of all.
@@ -328,7 +305,6 @@ void DeviceProblem<T>::iteration_of_peers(UpdateArguments<T> arguments)
     arguments.sums = {all.all(), all.all() + totals.count(), weighted};
     arguments.sums_stay = true;
     update(arguments, stream());
-    prepare_tiles(arguments.control);
 }
 
 template struct DeviceProblem<float>;

@@ -1,6 +1,7 @@
 // device_problem.hpp - the device memory of one problem while it is fitted or assigned, and its stages.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -41,8 +42,7 @@ struct DeviceProblem {
     PreparedRows prepared;             // by tensor.cu and wide_rows.cu, for resident rows that come again
     bool iterates = true;              // the same rows come again
     bool few_iterations = false;       // too few of them to repay an order of the rows
-    PivotMemory<T> pivots;             // of the problem's rows
-    PivotMemory<T> whole;              // one pivot, for rows that come in parts
+    std::shared_ptr<RowOrder> order;   // of the problem's rows by pivots
     DeviceArray<char> kept;            // labels of the last iteration, where sums follow the rows, and entries (sums/)
     std::optional<Leaves> leaves;      // made with them
     std::optional<CpuShare> cpu_share; // of streamed rows
@@ -54,11 +54,8 @@ struct DeviceProblem {
     cudaStream_t stream() const { return context.compute.get(); }
     Stage<T> stage(const Control *watched)
     {
-        return {context,        stream(), watched, middle, {}, iterates && data.resident ? &prepared : nullptr,
-                constant.held()};
+        return {context, stream(), watched, middle, iterates && data.resident ? &prepared : nullptr, constant.held()};
     }
-    // With the pivots of these rows.
-    Stage<T> stage_for(const View<T> &rows, const Control *watched);
     UpdateArguments<T> update_arguments(const PgkmFitParams *params, Progress *progress) const;
 
     // Waits for what was enqueued under `control`; on cancel the rest of it returns at once.
@@ -68,8 +65,6 @@ struct DeviceProblem {
     void upload_centroids(const void *values);
     // The same within a fit, after an iteration that found a cluster empty.
     void replace_centroids(const void *values);
-    // Enqueues what the tiled filter needs of the current centroids, after every update.
-    void prepare_tiles(const Control *watched);
 
     // The view of rows that lie on the device, compared with centroid set `set`.
     View<T> view(const T *values, const double *weights, std::int64_t rows, int set = 0) const;
@@ -80,7 +75,7 @@ struct DeviceProblem {
         return rows;
     }
 
-    // Whose kernel a pass in one read of the rows is: tiled, register_ or generic.
+    // Whose kernel a pass in one read of the rows is: register_ or tiled.
     Assignment fused_assignment() const;
     // Labels of a view by the planned assignment.
     void assign_rows(const View<T> &rows, const Control *watched, std::int32_t *out);
@@ -127,7 +122,8 @@ struct DeviceProblem {
     void register_pass(const View<T> &rows, const Control *watched);
     void upload_scales();
     void find_middle();
-    void find_pivots();
+    void find_order();
+    void use_plan();
     bool keeps_labels();
     bool keeps_entries();
     std::size_t label_bytes() const;

@@ -38,7 +38,6 @@ class Fit {
     void start_control();
     void fetch_control();
     void take_centroids();
-    void ready_to_label();
     std::vector<std::int32_t> labels_on_host();
     void relocate();
     void compare_labels_of_history();
@@ -170,19 +169,11 @@ void Fit<T>::take_centroids()
     context().wait(stream());
 }
 
-// Before labels under the current centroids are wanted beside the iterations.
-template <typename T>
-void Fit<T>::ready_to_label()
-{
-    on_device_.prepare_tiles(nullptr); // an iteration whose sums follow the rows leaves older lists behind
-    start_control();                   // kernels shall run, until a cancel stops them
-}
-
 template <typename T>
 std::vector<std::int32_t> Fit<T>::labels_on_host()
 {
     std::vector<std::int32_t> labels(static_cast<std::size_t>(problem_.n_rows));
-    ready_to_label();
+    start_control(); // kernels shall run, until a cancel stops them
     on_device_.each_slice(0, [&](const View<T> &rows, std::int64_t first) {
         on_device_.assign_rows(rows, on_device_.control.get(), on_device_.labels.get());
         on_device_.wait(); // a copy to memory that is not page-locked would wait without a look at the cancel flag
@@ -230,7 +221,7 @@ void Fit<T>::relocate()
     };
     join(totals, sums.totals);
     join(masses, sums.masses);
-    ready_to_label();
+    start_control(); // kernels shall run again
     // Labels that stay make the same sums, with the same empty clusters: an iteration before that the device could
     // finish had none.
     const bool may_rest = last_relocated_ != 0 && last_relocated_ == problem_.n_iter && sums.masses == last_masses_;

@@ -45,29 +45,26 @@ bool DeviceProblem<T>::keeps_labels()
             plan.moves = Moves::none;
         return plan.moves == Moves::sorted;
     }
-    const bool prepared =
-        plan.moves == Moves::leaves || (plan.moves == Moves::strips ? pivots.rows.count > 0 : middle.shift != nullptr);
-    if (sizeof(T) == 8 || plan.moves == Moves::none || !data.resident || !prepared)
+    if (sizeof(T) == 8 || plan.moves == Moves::none || !data.resident ||
+        (plan.moves == Moves::few && middle.shift == nullptr))
         return false;
     if (kept.get() != nullptr)
         return true;
-    const T *values = reinterpret_cast<const T *>(data.values.get()) + problem.first_row * d;
+    const float *values = reinterpret_cast<const float *>(data.values.get()) + problem.first_row * d;
     const auto has_tails = [&] {
         return has_heavy_tails(context, values, problem.n_rows, d, feature_box(data, problem));
     };
-    if (plan.moves == Moves::leaves && middle.shift != nullptr &&
-        (few_iterations || (k <= held_columns && !has_tails())))
-        plan.moves = Moves::slots;
+    const bool fits_few = middle.shift != nullptr && fused_assignment() == Assignment::register_;
+    if (plan.moves == Moves::leaves && fits_few && (few_iterations || (k <= tails_k && !has_tails())))
+        plan.moves = Moves::few;
     const std::size_t bytes = static_cast<std::size_t>(problem.n_rows) * (k > 255 ? 2 : 1);
     if (!within_limit([&] { kept = DeviceArray<char>(context.budget, bytes); })) {
         plan.moves = Moves::none;
         return false;
     }
-    if (plan.moves == Moves::leaves && !within_limit([&] {
-            leaves.emplace(context, reinterpret_cast<const float *>(values), problem.n_rows, d, k);
-        })) {
+    if (plan.moves == Moves::leaves && !within_limit([&] { leaves.emplace(context, values, problem.n_rows, d, k); })) {
         kept = {};
-        plan.moves = middle.shift != nullptr ? Moves::slots : Moves::none;
+        plan.moves = fits_few ? Moves::few : Moves::none;
         return keeps_labels();
     }
     forget_labels();
@@ -91,7 +88,8 @@ MoveArguments DeviceProblem<T>::move_arguments(const UpdateArguments<T> &argumen
         moves.view = rows;
         moves.shift = middle.shift;
         moves.reach = middle.reach;
-        moves.pivots = pivots.rows;
+        if (order)
+            moves.pivots = order->rows;
         moves.update = arguments;
         moves.last = {kept.get(), k > 255};
         moves.finish = problem.peers == nullptr;
@@ -113,7 +111,6 @@ void DeviceProblem<T>::iterate_apart(UpdateArguments<T> arguments)
         return;
     arguments.sums_stay = true;
     update(arguments, stream());
-    prepare_tiles(arguments.control);
 }
 
 template <typename T>
@@ -129,8 +126,6 @@ void DeviceProblem<T>::iterate_moves(const UpdateArguments<T> &arguments)
                 return iterate_few(stage(arguments.control), moves);
             case Moves::leaves:
                 return iterate_leaves(stage(arguments.control), moves, *leaves);
-            case Moves::slots:
-                return iterate_slots(stage(arguments.control), moves);
             default:
                 return iterate_strips(stage(arguments.control), moves);
             }
@@ -151,7 +146,7 @@ void DeviceProblem<T>::register_pass(const View<T> &rows, const Control *watched
             moves.view = slice(rows, done, std::min(most, rows.n - done));
             const std::size_t bytes = static_cast<std::size_t>(moves.view.n) * (moves.last.wide ? 2 : 1);
             checked("cudaMemsetAsync", [&] { return cudaMemsetAsync(labels.get(), 0xff, bytes, stream()); });
-            k <= octet_size ? iterate_few(stage(watched), moves) : iterate_slots(stage(watched), moves);
+            iterate_few(stage(watched), moves);
         }
     }
 }

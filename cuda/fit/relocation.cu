@@ -20,7 +20,7 @@ void last_labels(DeviceProblem<T> &problem, const View<T> &rows, std::int64_t fi
 {
     const std::int64_t n = problem.problem.n_rows;
     const Moves moves = problem.plan.moves;
-    const std::int32_t *order = moves == Moves::strips ? problem.pivots.rows.order : nullptr;
+    const std::int32_t *order = moves == Moves::strips ? problem.order->rows.order : nullptr;
     if (problem.kept.get() != nullptr && moves != Moves::leaves && moves != Moves::sorted)
         spread_labels(problem.context, {problem.kept.get(), problem.k > 255}, order, n, first, rows.n,
                       problem.labels.get());

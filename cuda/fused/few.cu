@@ -1,11 +1,11 @@
-// few.cu (fused) - an iteration over float32 rows of up to 16 features with up to 8 clusters, sums that follow the rows
-// (moves.cuh); or the rows' labels alone (Aggarwal 2013, section 4.1; Li et al. 2010, Algorithm 3).
+// few.cu (fused) - an iteration over float32 rows of up to 16 features, sums that follow the rows (moves.cuh); or the
+// rows' labels alone (Aggarwal 2013, section 4.1; Li et al. 2010, Algorithm 3).
 //
-// A thread holds P rows in registers, `threads` apart, and loads the next ones while it works. The octet of centroids
-// lies in shared memory. The filter and its margin: few.cuh. Rows that the filter leaves open, and rows that moved,
-// wait in a queue of their warp until there is one for each lane. Warps meet only at the end, where the block's sums
-// leave and the last block updates the centroids (finish.cuh). Reads each row once and one byte of its last label. For
-// so few clusters the products of the tensor cores (slots.cu) would be mostly padding.
+// A thread holds P rows in registers, `threads` apart. The centroids lie in shared memory, octet by octet, so that a
+// value that is read there serves P rows. The filter and its margin: few.cuh. Rows that the filter leaves open, and
+// rows that moved, wait in a queue of their warp until there is one for each lane. Warps meet only at the end, where
+// the block's sums leave and the last block updates the centroids (finish.cuh). Reads each row once and its last label.
+// To use: d <= 16, as many clusters as shared memory holds beside their sums.
 #include "fused/few.cuh"
 
 #include "fused/moves.hpp"
@@ -15,22 +15,24 @@ namespace {
 
 constexpr int threads = 256;
 constexpr int warps = threads / 32;
-constexpr int replicas = 32;
+constexpr std::size_t sums_bytes = 24576; // most of a block's sums in more than one copy
 
-template <int D>
-constexpr int rows_per_thread = D <= 4   ? 4
-                                : D <= 8 ? 2
-                                         : 1;
+// K, the most clusters of a kernel: 4 or 8, which is one octet, or any_k.
+constexpr int any_k = 0;
+
+template <int D, int K>
+constexpr int rows_per_thread = D <= 4 || K == any_k ? 4
+                                : D <= 8             ? 2
+                                                     : 1;
+// Whether the rows to come are loaded while rows are compared, where registers hold both.
+template <int D, int K>
+constexpr bool loads_ahead = D <= 4 || K != any_k;
 // Entries of a warp's queue: those of a tile's P rows per lane beside 31 that wait.
-template <int D>
-constexpr int waiting = 32 * (rows_per_thread<D> + 1);
-template <int D>
-constexpr int later_words = warps *waiting<D> * 2;
+template <int D, int K>
+constexpr int waiting = 32 * (rows_per_thread<D, K> + 1);
 // A row's values wait with it where they are few: its line would have left the first-level cache.
 template <int D>
 constexpr bool carries = D <= 4;
-template <int D>
-constexpr int carried_words = carries<D> ? warps *waiting<D> *D : 0;
 
 template <int D>
 struct alignas(D == 2 || D == 4 ? D * 4 : 4) Values {
@@ -38,61 +40,98 @@ struct alignas(D == 2 || D == 4 ? D * 4 : 4) Values {
 };
 
 // The block's shared memory.
-template <int D>
+template <int D, int K>
 struct Shared {
     float *shift;        // D, padded to four
-    float *octet;        // as few.cuh has it
-    float *radius;       // of the octet's centroids
+    float *octets;       // each as few.cuh has it
     Later::Entry *later; // of this warp
     Values<D> *carried;  // of this warp's entries
     std::int32_t *counters;
 
-    static constexpr int shift_words = (D + 3) / 4 * 4, octet_words = (D + 2) * octet_size;
+    static constexpr int shift_words = (D + 3) / 4 * 4, octet_words = (D + 1) * octet_size;
+    static constexpr int later_words = warps * waiting<D, K> * 2;
+    static constexpr int carried_words = carries<D> ? warps * waiting<D, K> * D : 0;
+    static_assert((shift_words + later_words + carried_words) * 4 <= few_queue_bytes);
 
-    __device__ Shared()
+    static __host__ __device__ int octets_of(int k) { return K == any_k ? (k + octet_size - 1) / octet_size : 1; }
+
+    __device__ explicit Shared(int k)
     {
         const int warp = static_cast<int>(threadIdx.x / 32);
         shift = reinterpret_cast<float *>(shared_words(0));
-        octet = shift + shift_words;
-        radius = octet + (D + 1) * octet_size;
-        later = reinterpret_cast<Later::Entry *>(octet + octet_words) + warp * waiting<D>;
-        float *all_carried = octet + octet_words + later_words<D>;
-        carried = reinterpret_cast<Values<D> *>(all_carried) + warp * waiting<D>;
-        counters = reinterpret_cast<std::int32_t *>(all_carried + carried_words<D>);
+        octets = shift + shift_words;
+        float *queues = octets + octets_of(k) * octet_words;
+        later = reinterpret_cast<Later::Entry *>(queues) + warp * waiting<D, K>;
+        carried = reinterpret_cast<Values<D> *>(queues + later_words) + warp * waiting<D, K>;
+        counters = reinterpret_cast<std::int32_t *>(queues + later_words + carried_words);
     }
     static std::size_t bytes(const MoveArguments &a)
     {
-        const std::size_t counters = a.labels != nullptr ? 0 : MoveCounters::bytes(a.view.k, a.view.d, replicas);
-        return (shift_words + octet_words + later_words<D> + carried_words<D>)*4 + counters;
+        const std::size_t counters = a.labels != nullptr ? 0 : MoveCounters::bytes(a.view.k, a.view.d, a.replicas);
+        const int words = shift_words + octets_of(a.view.k) * octet_words + later_words + carried_words;
+        return static_cast<std::size_t>(words) * 4 + counters;
     }
 };
 
-// The octet of the current centroids; returns the margin that follows from their reach.
-template <int D>
-__device__ float prepare(const MoveArguments &a, const Shared<D> &shared)
+// The octets of the current centroids; returns the margin that follows from their reach.
+template <int D, int K>
+__device__ float prepare(const MoveArguments &a, const Shared<D, K> &shared)
 {
-    const int self = static_cast<int>(threadIdx.x), d = a.view.d;
+    __shared__ unsigned radius; // bits of a float
+    const int self = static_cast<int>(threadIdx.x), d = a.view.d, k = a.view.k;
+    if (self == 0)
+        radius = 0;
     if (self < D)
         shared.shift[self] = self < d ? a.shift[self] : 0.0f;
-    if (self < octet_size) {
+    __syncthreads();
+    for (int j = self; j < shared.octets_of(k) * octet_size; j += threads) {
+        float *octet = shared.octets + j / octet_size * shared.octet_words + j % octet_size;
         double square = 0.0;
         for (int f = 0; f < D; ++f) {
-            const float centred = self < a.view.k && f < d ? a.view.centroids[self * d + f] - a.shift[f] : 0.0f;
+            const float centred = j < k && f < d ? a.view.centroids[j * d + f] - a.shift[f] : 0.0f;
             square += static_cast<double>(centred) * static_cast<double>(centred);
-            shared.octet[f * octet_size + self] = centred;
+            octet[f * octet_size] = centred;
         }
-        shared.octet[D * octet_size + self] = self < a.view.k ? static_cast<float>(square / 2) : INFINITY;
-        shared.radius[self] = __double2float_ru(sqrt(square) * (1.0 + 0x1p-40));
+        octet[D * octet_size] = j < k ? static_cast<float>(square / 2) : INFINITY;
+        atomicMax(&radius, __float_as_uint(__double2float_ru(sqrt(square) * (1.0 + 0x1p-40)))); // NaN is the largest
     }
     __syncthreads();
-    float radius = 0.0f;
-    for (int j = 0; j < octet_size; ++j)
-        radius = fmaxf(radius, shared.radius[j]);
-    return filter_margin(a.reach, radius, d);
+    return filter_margin(a.reach, __uint_as_float(radius), d);
+}
+
+// The label of a row that the filter left open. Float32 sums of squares err in proportion to the distance, not to the
+// row's length as the products do: by (d + 3) 2^-24 of it. What is nearer to each other than that gets the contract's
+// distances to all centroids, as it does at once where these are few.
+template <int D, int K>
+__device__ __forceinline__ int settled_label(const MoveArguments &a, int row)
+{
+    const int d = a.view.d, k = a.view.k;
+    const float *values = a.view.values + std::int64_t{row} * d;
+    if constexpr (K == any_k) {
+        float x[D];
+#pragma unroll
+        for (int f = 0; f < D; ++f)
+            x[f] = f < d ? values[f] : 0.0f;
+        Best best = Best::none();
+#pragma unroll 4
+        for (int j = 0; j < k; ++j) {
+            float sum = 0.0f;
+#pragma unroll
+            for (int f = 0; f < D; ++f) {
+                const float difference = f < d ? x[f] - __ldg(a.view.centroids + j * d + f) : 0.0f;
+                sum = __fmaf_rn(difference, difference, sum);
+            }
+            best.take(sum, j);
+        }
+        // Below 2^-100 underflow counts.
+        if (best.second > best.least * (1.0f + static_cast<float>(2 * d + 12) * 0x1p-24f) + 0x1p-100f)
+            return best.index;
+    }
+    return nearest_by_thread(values, a.view.centroids, k, d).label;
 }
 
 // Rows that a warp put off: those without a label are settled, those that moved are moved.
-template <int D, bool Labels>
+template <int D, int K, bool Labels>
 __device__ __forceinline__ void take_later(const MoveArguments &a, const MoveCounters &counters, Later &later,
                                            const Values<D> *carried)
 {
@@ -100,21 +139,19 @@ __device__ __forceinline__ void take_later(const MoveArguments &a, const MoveCou
     const Later::Entry entry = later.pop(place);
     if (entry.row < 0)
         return;
-    int to = entry.to;
-    if (to < 0)
-        to = nearest_by_thread(a.view.values + std::int64_t{entry.row} * a.view.d, a.view.centroids, a.view.k, a.view.d)
-                 .label;
+    const int to = entry.to < 0 ? settled_label<D, K>(a, entry.row) : entry.to;
     if constexpr (Labels) {
         a.labels[entry.row] = to;
     } else {
-        if (to == entry.from)
+        const int from = a.last.wide ? static_cast<std::uint16_t>(entry.from) : entry.from;
+        if (to == from)
             return;
         Values<D> values;
         if constexpr (carries<D>)
             values = carried[place];
         else
             load_any_row<D>(a.view.values, entry.row, a.view.d, values.x);
-        move_row<D>(a.view, counters, a.floats, values.x, entry.from, to, a.last.none());
+        move_row<D>(a.view, counters, a.floats, values.x, from, to, a.last.none());
         a.last.set(entry.row, to);
     }
 }
@@ -127,51 +164,70 @@ struct Tile {
 };
 
 // first: the thread's first row, within the launch. Whole: all of the tile's rows are there.
-template <int D, int P, bool Padded, bool Labels, bool Whole>
-__device__ void load_tile(const MoveArguments &a, int first, Tile<D, P> &tile)
+template <int D, int K, bool Padded, bool Labels, bool Whole>
+__device__ void load_tile(const MoveArguments &a, int first, Tile<D, rows_per_thread<D, K>> &tile)
 {
     const int most = static_cast<int>(a.view.n) - 1, start = Whole ? first : min(first, most);
     const int d = Padded ? a.view.d : D;
     const float *values = a.view.values + std::int64_t{start} * d;
 #pragma unroll
-    for (int p = 0; p < P; ++p) {
+    for (int p = 0; p < rows_per_thread<D, K>; ++p) {
         const int row = Whole ? p * threads : min(p * threads, most - start);
         load_row<D>(values + row * d, 0, d, tile.x[p]);
         if constexpr (!Labels)
-            tile.last[p] = (static_cast<const std::uint8_t *>(a.last.values) + start)[row];
+            tile.last[p] =
+                K == any_k ? a.last.get(start + row) : (static_cast<const std::uint8_t *>(a.last.values) + start)[row];
     }
 }
 
-template <int D, int P, bool Padded, bool Labels>
-__device__ void load_next(const MoveArguments &a, int first, Tile<D, P> &tile)
+template <int D, int K, bool Padded, bool Labels>
+__device__ void load_next(const MoveArguments &a, int first, Tile<D, rows_per_thread<D, K>> &tile)
 {
-    if (first + P * threads <= static_cast<int>(a.view.n)) // the same for all but the last tile's threads
-        load_tile<D, P, Padded, Labels, true>(a, first, tile);
+    if (first + rows_per_thread<D, K> * threads <= static_cast<int>(a.view.n)) // for all but the last tile's threads
+        load_tile<D, K, Padded, Labels, true>(a, first, tile);
     else
-        load_tile<D, P, Padded, Labels, false>(a, first, tile);
+        load_tile<D, K, Padded, Labels, false>(a, first, tile);
 }
 
-// Labels of a tile's rows; those that changed are moved, at once or later.
-template <int D, int P, int K, bool Labels>
-__device__ __forceinline__ void take_tile(const MoveArguments &a, const Shared<D> &shared, const MoveCounters &counters,
-                                          Later &later, float margin, const Tile<D, P> &tile, int first)
+// The best of all centroids for a tile's rows; -1 where the margin leaves more than one.
+template <int D, int K, int P>
+__device__ __forceinline__ void filter_tile(const Shared<D, K> &shared, int k, float margin, const Tile<D, P> &tile,
+                                            Best (&best)[P])
 {
     float negated[P][D];
 #pragma unroll
-    for (int p = 0; p < P; ++p)
+    for (int p = 0; p < P; ++p) {
+        best[p] = Best::none();
 #pragma unroll
         for (int f = 0; f < D; ++f)
             negated[p][f] = shared.shift[f] - tile.x[p][f];
-    Best best[P];
-    filter<D, P, K>(shared.octet, negated, best);
-    bool same = true;
+    }
+    if constexpr (K == any_k) {
+#pragma unroll 1
+        for (int octet = 0; octet < shared.octets_of(k); ++octet)
+            filter<D, P, octet_size>(shared.octets + octet * shared.octet_words, octet * octet_size, negated, best);
+    } else {
+        filter<D, P, K>(shared.octets, 0, negated, best);
+    }
 #pragma unroll
-    for (int p = 0; p < P; ++p) {
+    for (int p = 0; p < P; ++p)
         if (!(best[p].second > best[p].least + margin))
             best[p].index = -1;
+}
+
+// Labels of a tile's rows; those that changed are moved, at once or later.
+template <int D, int K, bool Labels, int P>
+__device__ __forceinline__ void take_tile(const MoveArguments &a, const Shared<D, K> &shared,
+                                          const MoveCounters &counters, Later &later, float margin,
+                                          const Tile<D, P> &tile, int first)
+{
+    Best best[P];
+    filter_tile<D, K>(shared, a.view.k, margin, tile, best);
+    bool same = true;
+#pragma unroll
+    for (int p = 0; p < P; ++p)
         if constexpr (!Labels)
             same = same && best[p].index == tile.last[p];
-    }
     if (!Labels && __all_sync(~0u, same))
         return;
     const int n = static_cast<int>(a.view.n);
@@ -187,7 +243,7 @@ __device__ __forceinline__ void take_tile(const MoveArguments &a, const Shared<D
             const bool changed = row < n && label != tile.last[p];
             if (!__any_sync(~0u, changed))
                 continue;
-            if (__all_sync(~0u, changed && label >= 0)) { // as in the first iteration
+            if (K != any_k && __all_sync(~0u, changed && label >= 0)) { // as in the first iteration
                 move_row<D>(a.view, counters, a.floats, tile.x[p], tile.last[p], label, a.last.none());
                 a.last.set(row, label);
                 continue;
@@ -201,33 +257,38 @@ __device__ __forceinline__ void take_tile(const MoveArguments &a, const Shared<D
     }
 }
 
-// K: most clusters. Padded: rows have fewer features than D. Labels: those alone.
-template <int D, int P, int K, bool Padded, bool Labels>
+// Padded: rows have fewer features than D. Labels: those alone.
+template <int D, int K, bool Padded, bool Labels>
 __global__ void __launch_bounds__(threads, 2) few_kernel(const __grid_constant__ MoveArguments a)
 {
     if (block_stopped(a.update))
         return;
-    const Shared<D> shared;
-    const MoveCounters counters = {static_cast<int>(shared.counters - shared_words(0)), a.view.k, a.view.d, replicas};
+    constexpr int P = rows_per_thread<D, K>;
+    const Shared<D, K> shared(a.view.k);
+    const MoveCounters counters = {static_cast<int>(shared.counters - shared_words(0)), a.view.k, a.view.d, a.replicas};
     if constexpr (!Labels) {
         counters.clear();
         counters.prepare_scales(a.view, a.floats);
     }
-    const float margin = prepare<D>(a, shared);
+    const float margin = prepare(a, shared);
     const int n = static_cast<int>(a.view.n); // a launch has fewer than 2^31 rows
     Later later(shared.later);
     const int step = static_cast<int>(gridDim.x) * threads * P, self = static_cast<int>(threadIdx.x);
     int first = static_cast<int>(blockIdx.x) * threads * P + self;
     Tile<D, P> next;
-    load_next<D, P, Padded, Labels>(a, first, next);
+    if constexpr (loads_ahead<D, K>)
+        load_next<D, K, Padded, Labels>(a, first, next);
     for (bool end = first - self >= n;; first += step, end = first - self >= n) {
         if (!end) {
+            if constexpr (!loads_ahead<D, K>)
+                load_next<D, K, Padded, Labels>(a, first, next);
             const Tile<D, P> tile = next;
-            load_next<D, P, Padded, Labels>(a, first + step, next);
-            take_tile<D, P, K, Labels>(a, shared, counters, later, margin, tile, first);
+            if constexpr (loads_ahead<D, K>)
+                load_next<D, K, Padded, Labels>(a, first + step, next);
+            take_tile<D, K, Labels>(a, shared, counters, later, margin, tile, first);
         }
         while (later.full() || (end && !later.empty()))
-            take_later<D, Labels>(a, counters, later, shared.carried);
+            take_later<D, K, Labels>(a, counters, later, shared.carried);
         if (end)
             break;
     }
@@ -235,24 +296,40 @@ __global__ void __launch_bounds__(threads, 2) few_kernel(const __grid_constant__
         end_iteration(a, counters);
 }
 
-template <int D, int K, bool Padded, bool Labels>
+template <int D, int K, bool Labels>
 void launch(const Stage<float> &stage, const MoveArguments &a)
 {
-    constexpr int P = rows_per_thread<D>;
-    launch_moves(stage, few_kernel<D, P, K, Padded, Labels>, threads, Shared<D>::bytes(a), threads * P, a);
+    const auto with = [&](auto padded) {
+        launch_moves(stage, few_kernel<D, K, decltype(padded)::value, Labels>, threads, Shared<D, K>::bytes(a),
+                     threads * rows_per_thread<D, K>, a);
+    };
+    if (D > 4 && a.view.d < D)
+        with(std::bool_constant<(D > 4)>());
+    else
+        with(std::false_type());
+}
+
+// Copies of a block's sums: its threads add to different ones. Labels alone: as few rows a launch as with one.
+int replicas_for(const MoveArguments &a)
+{
+    int replicas = a.view.k <= octet_size || a.labels == nullptr ? 32 : 1;
+    while (a.view.k > octet_size && replicas > 1 && MoveCounters::bytes(a.view.k, a.view.d, replicas) > sums_bytes)
+        replicas /= 2;
+    return replicas;
 }
 
 template <bool Labels>
 void launch_for(const Stage<float> &stage, MoveArguments a)
 {
-    a.replicas = replicas;
+    a.replicas = replicas_for(a);
     with_size<1, 2, 3, 4, 6, 8, 12, register_d>(a.view.d, [&](auto size) {
         constexpr int D = decltype(size)::value;
-        const bool padded = D > 4 && a.view.d < D;
         if (a.view.k <= 4)
-            padded ? launch<D, 4, (D > 4), Labels>(stage, a) : launch<D, 4, false, Labels>(stage, a);
+            launch<D, 4, Labels>(stage, a);
+        else if (a.view.k <= octet_size)
+            launch<D, octet_size, Labels>(stage, a);
         else
-            padded ? launch<D, octet_size, (D > 4), Labels>(stage, a) : launch<D, octet_size, false, Labels>(stage, a);
+            launch<D, any_k, Labels>(stage, a);
     });
 }
 

@@ -1,4 +1,4 @@
-// few.cuh - the filter of few.cu: scores of rows in registers against up to eight centroids in shared memory, in
+// few.cuh - the filter of few.cu: scores of rows in registers against octets of centroids in shared memory, in
 // float32.
 //
 // Scores. With x' = fl(x - s), c' = fl(c - s) the score h - x'.c', h = fl(|c'|^2 / 2), is one FFMA per feature, and
@@ -15,6 +15,7 @@
 // infinities (squares beyond float32) fail the comparison and are settled exactly.
 #pragma once
 
+#include "device/best.cuh"
 #include "device/exact.cuh"
 #include "plan/choose.hpp"
 
@@ -53,39 +54,20 @@ __device__ inline void four_scores(const float *octet, const float (&negated)[P]
     }
 }
 
-// The least and second least score of a row, and whose the least is.
-struct Best {
-    float least;
-    float second;
-    int index;
-
-    // Takes the scores of centroids first .. first + 3 into account.
-    __device__ void take(const float (&score)[4], int first)
-    {
-#pragma unroll
-        for (int j = 0; j < 4; ++j) {
-            const bool nearer = score[j] < least;
-            second = fminf(second, fmaxf(least, score[j]));
-            least = fminf(least, score[j]);
-            index = nearer ? first + j : index;
-        }
-    }
-};
-
-// The best of the octet's first K centroids for P rows at once. negated: s - x, zeros where d is padded.
+// Takes an octet's first K centroids into account, for P rows at once; they are centroids from `base` on. negated:
+// s - x, zeros where d is padded.
 template <int D, int P, int K>
-__device__ inline void filter(const float *octet, const float (&negated)[P][D], Best (&best)[P])
+__device__ inline void filter(const float *octet, int base, const float (&negated)[P][D], Best (&best)[P])
 {
     float score[P][4];
-#pragma unroll
-    for (int p = 0; p < P; ++p)
-        best[p] = {INFINITY, INFINITY, 0};
 #pragma unroll
     for (int first = 0; first < K; first += 4) {
         four_scores<D, P>(octet + first, negated, score);
 #pragma unroll
         for (int p = 0; p < P; ++p)
-            best[p].take(score[p], first);
+#pragma unroll
+            for (int j = 0; j < 4; ++j)
+                best[p].take(score[p][j], base + first + j);
     }
 }
 

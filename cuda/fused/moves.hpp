@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "plan/stages.hpp"
+#include "device/pivots.hpp"
 #include "fused/finish.cuh"
 #include "fused/leaves.hpp"
 #include "fused/moves.cuh"
@@ -16,7 +17,7 @@ struct MoveArguments {
     View<float> view;
     const float *shift; // d: the middle of the whole problem's rows; not read where pivots have their own
     float reach;        // at least |x - shift| of every row
-    PivotedRows<float> pivots;
+    PivotedRows pivots;
     UpdateArguments<float> update;
     KeptLabels last;
     std::int32_t *labels; // where labels alone are wanted: n; else nullptr
@@ -28,15 +29,12 @@ struct MoveArguments {
     bool finish;        // the launch that reaches the last row updates the centroids
 };
 
-// Few clusters (k <= 8) and features (d <= 16): a row per thread, centroids in shared memory.
+// Few features (d <= 16), clusters as many as fit: rows in a thread's registers, centroids in shared memory.
 void iterate_few(const Stage<float> &stage, const MoveArguments &arguments);
 void label_few(const Stage<float> &stage, const MoveArguments &arguments); // labels alone
-// d <= 16, more clusters: products by the tensor cores, a row's values in the slots of one product.
-void iterate_slots(const Stage<float> &stage, const MoveArguments &arguments);
-void label_slots(const Stage<float> &stage, const MoveArguments &arguments); // labels alone
 // d <= 8, more clusters: rows in the leaves of a tree are compared with the centroids on their leaf's list.
 void iterate_leaves(const Stage<float> &stage, const MoveArguments &arguments, const Leaves &leaves);
-// 16 < d <= 64, rows ordered by pivots with lists of centroids (device/pivots.hpp): products by the tensor cores.
+// 16 < d <= 64, rows ordered by pivots (device/pivots.hpp): products by the tensor cores.
 void iterate_strips(const Stage<float> &stage, const MoveArguments &arguments);
 
 // Calls launch(part, blocks) for slices of rows of which no block of `most` gets more than

@@ -1,5 +1,5 @@
 // register.cu - assignment of rows in registers. Of up to 16 features a thread has a row: float32 rows by the kernels
-// that iterate over them, labels alone (few.cu, slots.cu). Of more features a warp has some rows, under up to 16
+// that iterates over them, labels alone (few.cu). Of more features a warp has some rows, under up to 16
 // centroids (assign/wide_rows.cu). float64 rows by the contract's own distance, for at half the rate of float32
 // it costs less than a filter and its settling.
 #include "assign/wide_rows.hpp"
@@ -21,7 +21,7 @@ void assign(const Stage<float> &stage, const View<float> &view, std::int32_t *la
     a.reach = stage.middle.reach;
     a.update.control = const_cast<Control *>(stage.control); // read alone
     a.labels = labels;
-    view.k <= octet_size ? label_few(stage, a) : label_slots(stage, a);
+    label_few(stage, a);
 }
 
 void assign_exactly(const Stage<double> &stage, const View<double> &view, std::int32_t *labels)

@@ -129,7 +129,7 @@ void launch(const Stage<float> &stage, MoveArguments a)
 
 void iterate_strips(const Stage<float> &stage, const MoveArguments &arguments)
 {
-    with_strip_shape(arguments.view.d, [&](auto products, auto width) {
+    with_row_shape(arguments.view.d, [&](auto products, auto width) {
         launch<decltype(products)::value, decltype(width)::value>(stage, arguments);
     });
 }

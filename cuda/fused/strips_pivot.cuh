@@ -208,20 +208,5 @@ __device__ PivotList open_pivot(const MoveArguments &a, const Shared &shared, in
     return fill_list<C, W>(centroids, shared, shift, radius, listed, reach);
 }
 
-// Calls body(C, W) as integral constants: 16-deep products of d features, and values that a lane loads at a time.
-template <typename Body>
-void with_strip_shape(int d, Body &&body)
-{
-    const auto with = [&](auto products) {
-        if (d % 4 == 0)
-            body(products, std::integral_constant<int, 4>());
-        else if (d % 2 == 0)
-            body(products, std::integral_constant<int, 2>());
-        else
-            body(products, std::integral_constant<int, 1>());
-    };
-    with_size<2, 3, 4>((d + 15) / 16, with);
-}
-
 } // namespace
 } // namespace pgkm::cuda

@@ -25,18 +25,9 @@ constexpr int register_size(int d)
 // measures.
 inline constexpr int exact_register_d = 22;
 
-// Most clusters that a block's memory holds as operands, 32-bit sums of three limbs and the update's workspace;
-// fused/slots.cu and fused/strips.cu.
+// Most clusters that a block's memory holds as operands, 32-bit sums of three limbs and the update's workspace
+// (fused/strips.cu).
 inline constexpr int strips_k = 128;
-inline constexpr int slots_k = 1024;
-
-constexpr bool fits_slots(const Shape &shape, const DeviceFacts &device)
-{
-    const long long tiles = (shape.k + 63LL) / 64 * 8, steps = (shape.d + 3LL) / 4;
-    return tiles * (steps * 256 + 64 + (shape.k > 64 ? 32 * (4 * steps + 1) : 0)) + steps * 16 + shape.d * 8 + 8192 +
-               shape.k * (shape.d + 1LL) * 12 <=
-           device.shared_bytes_per_block / 2 - 1024;
-}
 
 constexpr bool fits_strips(const Shape &shape, const DeviceFacts &device)
 {
@@ -52,14 +43,20 @@ constexpr bool strips_take(const Shape &shape, const DeviceFacts &device)
            shape.k <= strips_k && shape.n >= 256 && shape.n < (1LL << 31) && fits_strips(shape, device);
 }
 
-// float32 rows that fused/few.cu or fused/slots.cu takes.
+// Octets of centroids that fused/few.cu holds: most clusters, and bytes of its queues beside them.
+inline constexpr int few_k = 1024;
+inline constexpr int few_queue_bytes = 32768;
+
+// float32 rows that fused/few.cu takes.
 constexpr bool fits_register(const Shape &shape, const DeviceFacts &device)
 {
-    return !shape.float64 && device.capability >= 80 && shape.d <= register_d &&
-           (shape.k <= octet_size || (shape.k <= slots_k && fits_slots(shape, device)));
+    const long long octets = (shape.k + octet_size - 1LL) / octet_size;
+    return !shape.float64 && device.capability >= 80 && shape.d <= register_d && shape.k <= few_k &&
+           octets * octet_size * (register_size(shape.d) + 1) * 4 + few_queue_bytes <=
+               device.shared_bytes_per_block / 2 - 1024;
 }
 
-// Those whose sums they take along: with more sums the tensor cores and sums apart are faster (16, 256: 0.29 ms an
+// Those whose sums it takes along: with more sums the tensor cores and sums apart are faster (16, 256: 0.29 ms an
 // iteration against 1.05; d, k).
 constexpr bool fits_fused_register(const Shape &shape, const DeviceFacts &device)
 {
@@ -99,8 +96,8 @@ inline constexpr int most_leaves_k = 16384;
 inline constexpr int leaves_k = 16;
 inline constexpr int leaves_n = 1 << 16;
 inline constexpr long long leaves_pairs = 1LL << 24;
-// Most clusters whose scores a warp holds at once (fused/slots.cu): up to there leaves are for heavy tails alone.
-inline constexpr int held_columns = 64;
+// Up to so many clusters leaves are for heavy tails alone.
+inline constexpr int tails_k = 64;
 
 // Columns of few features that a block holds as fp16, tiles of 128 of them (assign/tensor_narrow.cuh): of the most
 // features, with their constants.
@@ -128,19 +125,21 @@ constexpr bool partitions_features(const Shape &shape)
     return shape.d >= 192 && shape.k <= 64;
 }
 
+// Fewest rows, or terms of distances, that repay what the tensor cores' filter prepares.
+inline constexpr int tensor_n = 4096;
+inline constexpr double tensor_terms = 0x1p28;
+
 // Measured over a grid of shapes on an H200 (figures: d, k: ms an iteration); whole fits: bench/fits --strategies 1.
 //
-// Assignment. Up to 16 features the register kernels win as long as one of them takes sums along (8,
-// 32: 0.16 against 0.32 by the tensor cores); beyond, the tensor cores do (8, 2,048: 0.99 against
-// 3.3). Above 16 features the strips kernels win wherever they fit (64, 128: 0.38 against 0.83 by the tensor cores and
-// 1.4 by the tiled kernel, which orders rows for them); elsewhere the tensor cores (32, 256: 0.8 against 1.35; 64, 64:
-// 0.70 against 0.88). Few clusters of more features are the register strategy's again, which rests on bounds from one
-// iteration to the next and prepares nothing; as long as one pass by the tiled kernel does not take the sums along.
+// Assignment. Up to 16 features the register kernels win as long as one of them takes sums along; beyond, the tensor
+// cores do (8, 2,048: 0.99 against 3.3). Few clusters of many features are the register strategy's again, which rests
+// on bounds from one iteration to the next and prepares nothing. What is left, few rows or such as have no tile on the
+// device, is a float32 product in tiles.
 constexpr Assignment choose_assignment(const Shape &shape, const DeviceFacts &device)
 {
-    const bool tensor = shape.n >= 4096 && fits_tensor(shape, device);
+    const double terms = static_cast<double>(shape.n) * shape.k * shape.d;
+    const bool tensor = (shape.n >= tensor_n || terms >= tensor_terms) && fits_tensor(shape, device);
     if (shape.d <= register_d) {
-        const double terms = static_cast<double>(shape.n) * shape.k * shape.d;
         const bool many = shape.d > leaves_d && shape.k > strips_k && terms >= narrow_terms;
         if (tensor && !shape.float64 && (many || !fits_fused_register(shape, device)))
             return Assignment::tensor_core;
@@ -149,20 +148,16 @@ constexpr Assignment choose_assignment(const Shape &shape, const DeviceFacts &de
     }
     if (shape.d >= wide_d && fits_wide(shape, device) && (partitions_features(shape) || shape.n >= follow_n))
         return Assignment::register_;
-    if (tensor && (shape.k > strips_k || 1LL * shape.k * shape.d >= (strips_take(shape, device) ? 16384 : 4096)))
+    if (tensor)
         return Assignment::tensor_core;
-    // A handful of rows is not worth being ordered by pivots.
     return shape.d > register_d && shape.n >= 256 ? Assignment::tiled : Assignment::generic;
 }
 
 // One read of the rows is best wherever a fused kernel holds its sums on the chip.
 constexpr Execution choose_execution(const Shape &shape, const DeviceFacts &device)
 {
-    const Assignment assignment = choose_assignment(shape, device);
-    const bool tiled =
-        assignment == Assignment::tiled && 1LL * shape.k * shape.d < 65536 && !partitions_features(shape);
-    const bool fused = assignment != Assignment::tensor_core && fits_fused_register(shape, device);
-    return tiled || fused ? Execution::single_pass : Execution::multi_pass;
+    const bool fused = choose_assignment(shape, device) == Assignment::register_ && fits_fused_register(shape, device);
+    return fused ? Execution::single_pass : Execution::multi_pass;
 }
 
 // A copy of the sums in every block where one window of features holds them all; else rows sorted
@@ -202,12 +197,10 @@ constexpr Moves choose_moves(const Shape &shape, const DeviceFacts &device)
 {
     if (shape.float64 || device.capability < 80)
         return Moves::none;
-    if (fits_register(shape, device) && shape.k <= octet_size)
-        return Moves::few;
     if (fits_leaves(shape))
         return Moves::leaves;
-    if (fits_register(shape, device))
-        return Moves::slots;
+    if (fits_fused_register(shape, device))
+        return Moves::few;
     return strips_take(shape, device) ? Moves::strips : Moves::none;
 }
 
@@ -268,8 +261,9 @@ constexpr Plan choose(const Shape &shape, const DeviceFacts &device, Forced forc
     const bool sums_by_choice = forced.feature_sum == FeatureSum::automatic && forced.mass_sum == MassSum::automatic;
     if (forced.assignment == Assignment::automatic && !shape.weighted) {
         const Moves moves = choose_moves(shape, device);
-        const bool leaves = moves == Moves::leaves && forced.execution == Execution::automatic && sums_by_choice;
-        if (plan.execution == Execution::single_pass || leaves)
+        const bool ordered = moves == Moves::leaves || moves == Moves::strips;
+        if (plan.execution == Execution::single_pass ||
+            (ordered && forced.execution == Execution::automatic && sums_by_choice))
             plan.moves = moves;
     }
     if (plan.moves == Moves::none && plan.execution == Execution::multi_pass && travel != Travel::round_trip &&

@@ -13,7 +13,6 @@
 #include "plugin/check.hpp"
 #include "plugin/context.hpp"
 #include "plan/choose.hpp"
-#include "device/pivots.hpp"
 #include "device/view.cuh"
 
 namespace pgkm::cuda {
@@ -52,7 +51,6 @@ struct Stage {
     cudaStream_t stream;
     const Control *control;
     Middle<T> middle;
-    PivotedRows<T> pivots;            // rows and centroids prepared for the tiled filter
     PreparedRows *prepared = nullptr; // given when the same rows will come again
     bool constant = false;            // the problem holds the process's constant memory
 };
@@ -92,7 +90,7 @@ extern const Both<Sum> sum_masses_partitioned_global, sum_masses_partitioned_pri
 // ---- fused: labels and both sums in one read of the rows, which have no weights ----
 template <typename T>
 using Fuse = void (*)(const Stage<T> &stage, const View<T> &rows, const Accumulators &sums);
-extern const Both<Fuse> fused_generic, fused_tiled;
+extern const Both<Fuse> fused_tiled;
 
 // The view without its first `skip` rows, cut to `rows`.
 template <typename T>

@@ -9,7 +9,7 @@ namespace pgkm::cuda {
 
 // Whose sums follow the rows from label to label: kernels of a whole iteration (fused/moves.hpp), or, after an
 // assignment by itself, those of sums/sorted.hpp.
-enum class Moves : std::int8_t { none, few, slots, leaves, strips, sorted };
+enum class Moves : std::int8_t { none, few, leaves, strips, sorted };
 
 // How rows and results travel in a fit: chunks beside the kernels; one after the other; some of them not at all, for
 // the CPU takes them; or all arrays to the host and back between kernels.

@@ -275,10 +275,10 @@ std::vector<Case> make_cases(Extent extent)
                          .max_iter = 15});
         cases.push_back(
             {.name = "leaves at rest", .n = 430000, .d = 2, .k = 40, .init = PGKM_INIT_RANDOM, .max_iter = 40});
-        add({.name = "slots", .n = 20000, .d = 4, .k = 64, .init = PGKM_INIT_RANDOM});
-        add({.name = "slots 12", .n = 9000, .d = 12, .k = 20, .init = PGKM_INIT_RANDOM});
-        add({.name = "slots 8", .n = 9000, .d = 8, .k = 300, .weighted = true, .init = PGKM_INIT_RANDOM});
-        add({.name = "slots duplicates",
+        add({.name = "octets", .n = 20000, .d = 4, .k = 64, .init = PGKM_INIT_RANDOM});
+        add({.name = "octets 12", .n = 9000, .d = 12, .k = 20, .init = PGKM_INIT_RANDOM});
+        add({.name = "octets 8", .n = 9000, .d = 8, .k = 300, .weighted = true, .init = PGKM_INIT_RANDOM});
+        add({.name = "octets duplicates",
              .n = 9000,
              .d = 3,
              .k = 60,

@@ -180,7 +180,7 @@ std::vector<Case> shift_cases()
     return {
         {.name = "shift", .n = 6000, .d = 24, .k = 300, .init = PGKM_INIT_RANDOM, .max_iter = 60},
         {.name = "shift, tol", .n = 6000, .d = 24, .k = 1100, .init = PGKM_INIT_RANDOM, .tol = 1e-3, .max_iter = 60},
-        {.name = "shift, slots", .n = 9000, .d = 6, .k = 200, .init = PGKM_INIT_RANDOM, .tol = 1e-4, .max_iter = 60},
+        {.name = "shift, octets", .n = 9000, .d = 6, .k = 200, .init = PGKM_INIT_RANDOM, .tol = 1e-4, .max_iter = 60},
         {.name = "shift, all iterations", .n = 4000, .d = 3, .k = 90, .tol = -1.0, .max_iter = 60},
     };
 }

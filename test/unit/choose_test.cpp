@@ -128,22 +128,27 @@ TEST(Choose, TensorCoresWhereArithmeticIsTheLimit)
     EXPECT_EQ(choose(shape(1000000, 128, 1024), hopper, {}).assignment, Assignment::tensor_core);
     EXPECT_EQ(choose(shape(1000000, 128, 1024), ampere, {}).assignment, Assignment::tensor_core);
     EXPECT_NE(choose(shape(1000000, 128, 1024), small, {}).assignment, Assignment::tensor_core);
-    EXPECT_NE(choose(shape(100, 128, 1024), hopper, {}).assignment, Assignment::tensor_core);
+    EXPECT_EQ(choose(shape(1000000, 100, 32), hopper, {}).assignment, Assignment::tensor_core);
+    // Few rows do not repay what is prepared, unless features and clusters are many.
+    EXPECT_EQ(choose(shape(1000, 128, 1024), hopper, {}).assignment, Assignment::tiled);
+    EXPECT_EQ(choose(shape(3000, 1536, 100), hopper, {}).assignment, Assignment::tensor_core);
+    EXPECT_EQ(choose(shape(100, 128, 1024), hopper, {}).assignment, Assignment::generic);
 }
 
 // A fit's iterations whose sums follow the rows: float32, resident, labels and sums that fit.
 TEST(Choose, SumsFollowTheRows)
 {
     EXPECT_EQ(choose(shape(134217728, 4, 4), hopper, {}).moves, Moves::few);
-    EXPECT_EQ(choose(shape(134217728, 4, 12), hopper, {}).moves, Moves::slots);
+    EXPECT_EQ(choose(shape(134217728, 4, 12), hopper, {}).moves, Moves::few);
     EXPECT_EQ(choose(shape(134217728, 4, 64), hopper, {}).moves, Moves::leaves);
     EXPECT_EQ(choose(shape(4000000, 2, 400), ampere, {}).moves, Moves::leaves);
-    EXPECT_EQ(choose(shape(4000000, 12, 64), ampere, {}).moves, Moves::slots);
-    EXPECT_EQ(choose(shape(10000, 2, 400), ampere, {}).moves, Moves::slots);
+    EXPECT_EQ(choose(shape(4000000, 12, 64), ampere, {}).moves, Moves::few);
+    EXPECT_EQ(choose(shape(10000, 2, 400), ampere, {}).moves, Moves::few);
     EXPECT_EQ(choose(shape(1000000, 3, 10000), hopper, {}).moves, Moves::leaves);
     EXPECT_EQ(choose(shape(8388608, 64, 4), hopper, {}).moves, Moves::strips);
     EXPECT_EQ(choose(shape(51200, 34, 32), ampere, {}).moves, Moves::strips);
-    EXPECT_EQ(choose(shape(1000000, 65, 20), hopper, {}).moves, Moves::none); // one pass, labels are not kept
+    EXPECT_EQ(choose(shape(8388608, 64, 4), hopper, {}).assignment, Assignment::tensor_core); // of labels alone
+    EXPECT_EQ(choose(shape(1000000, 65, 20), hopper, {}).moves, Moves::sorted);
     EXPECT_EQ(choose(shape(1000000, 4, 64), small, {}).moves, Moves::sorted); // no tensor cores of that kind
     // Assignment and sums by themselves.
     EXPECT_EQ(choose(shape(1000000, 128, 1024), hopper, {}).moves, Moves::sorted);
@@ -181,10 +186,7 @@ TEST(Choose, WeightedRowsRunStagesApart)
                 const Plan plan = choose(weighted, hopper, forced);
                 EXPECT_EQ(plan.execution, Execution::multi_pass);
                 EXPECT_EQ(plan.moves, Moves::sorted);
-                // What the strips kernels take of rows without weights goes to the tensor cores.
-                const bool strips = choose(shape(1 << 20, d, k), hopper, {}).moves == Moves::strips && k * d >= 4096;
-                EXPECT_EQ(plan.assignment,
-                          strips ? Assignment::tensor_core : choose(shape(1 << 20, d, k), hopper, {}).assignment);
+                EXPECT_EQ(plan.assignment, choose(shape(1 << 20, d, k), hopper, {}).assignment);
             }
             EXPECT_EQ(choose(weighted, hopper, sums_on_host).execution, Execution::cross_processing);
         }
@@ -200,7 +202,7 @@ TEST(Choose, FewClustersOfManyFeatures)
         }
     EXPECT_EQ(choose(shape(1000000, 65, 8), hopper, {}).moves, Moves::sorted);
     EXPECT_EQ(choose(shape(5000, 200, 8), hopper, {}).assignment, Assignment::register_);
-    EXPECT_EQ(choose(shape(5000, 65, 8), hopper, {}).execution, Execution::single_pass);
+    EXPECT_EQ(choose(shape(5000, 65, 8), hopper, {}).assignment, Assignment::tensor_core);
     EXPECT_EQ(choose(shape(1000000, 784, wide_k + 1), hopper, {}).assignment, Assignment::tensor_core);
     EXPECT_EQ(choose(shape(1000000, 2000, wide_k), hopper, {}).assignment, Assignment::tensor_core);
     EXPECT_EQ(choose(shape(100000, 4096, 500), hopper, {}).assignment, Assignment::tensor_core);
@@ -222,8 +224,8 @@ TEST(Choose, FollowsTheSweep)
     EXPECT_EQ(plan(699050, 24, 256).execution, Execution::multi_pass);
     EXPECT_EQ(plan(2000000, 16, 160).assignment, Assignment::tensor_core);
     EXPECT_EQ(plan(2000000, 16, 160).moves, Moves::sorted);
-    EXPECT_EQ(plan(10000, 16, 160).moves, Moves::slots); // too few rows to prepare them
-    EXPECT_EQ(plan(2000000, 16, 128).moves, Moves::slots);
+    EXPECT_EQ(plan(10000, 16, 160).moves, Moves::few); // too few rows to prepare them
+    EXPECT_EQ(plan(2000000, 16, 128).moves, Moves::few);
     EXPECT_EQ(plan(699050, 24, 2048).feature_sum, FeatureSum::sorted);
     EXPECT_EQ(plan(262144, 64, 256).feature_sum, FeatureSum::sorted);
     EXPECT_EQ(plan(65536, 256, 4).feature_sum, FeatureSum::partitioned_features);
