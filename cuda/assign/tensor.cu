@@ -29,8 +29,8 @@
 // underflow by adding 2^-60 (the scaled box is 2^14, and in float64 the scale is at most
 // 2^400). Where a bound is not finite, the row is measured against every centroid.
 //
-// Given a place to keep them (Stage::prepared), grouped rows in fp16 are made once and serve
-// all iterations: half the bytes to read, and no grouping. The pivots then stay behind the
+// Rows become fp16 once, grouped, and given a place to keep them (Stage::prepared) serve all
+// iterations: half the bytes to read, and no grouping. The pivots then stay behind the
 // moving centroids, which only makes bounds wider.
 #include "assign/tensor_group.cuh"
 #include "assign/tensor_hopper.cuh"
@@ -43,6 +43,12 @@ namespace pgkm::cuda {
 namespace tensor {
 namespace {
 
+// Rows of a slice that has no place to be kept: about 512 MB.
+constexpr std::int64_t passing_rows(int d)
+{
+    return std::max<std::int64_t>((std::int64_t{1} << 28) / (d + 64), 4096);
+}
+
 // As many pivots as the rows repay, within 128 MB of fp16 columns.
 int group_count(std::int64_t rows, int d, int k)
 {
@@ -53,18 +59,18 @@ int group_count(std::int64_t rows, int d, int k)
 
 static_assert(Block<Shape<1, 128>>::bytes(64, true) <= 32 * 64 * 2 + 35840); // fits_tensor_tile()
 
-template <typename S, bool Kept, typename T>
+template <typename S, typename T>
 void both_passes(const Stage<T> &stage, const View<T> &view, const Layout<T> &l, std::int32_t *labels)
 {
-    if (Kept && fits_narrow(view.d, view.k, stage.context.facts)) {
+    if (fits_narrow(view.d, view.k, stage.context.facts)) {
         narrow_filter(stage, view, l, labels);
     } else if (l.labels != nullptr) {
         labels = l.labels;
         hopper_filter(stage, view, l);
     } else {
         const std::size_t bytes = Block<S>::bytes(view.d, false);
-        const int blocks = resident_blocks(stage.context, find_kernel<T, S, Kept>, filter_threads, bytes);
-        find_kernel<T, S, Kept><<<blocks, filter_threads, bytes, stage.stream>>>(view, stage.control, l, labels);
+        const int blocks = resident_blocks(stage.context, find_kernel<T, S>, filter_threads, bytes);
+        find_kernel<T, S><<<blocks, filter_threads, bytes, stage.stream>>>(view, stage.control, l, labels);
         launched("find_kernel");
     }
     if (!l.second_pass) // few rows come here: lists hold what such long rows leave open
@@ -76,9 +82,8 @@ void both_passes(const Stage<T> &stage, const View<T> &view, const Layout<T> &l,
     const auto collect = [&](auto shape) {
         using Collect = decltype(shape);
         const std::size_t room = Block<Collect>::bytes(view.d, true);
-        const int resident = resident_blocks(stage.context, collect_kernel<T, Collect, Kept>, filter_threads, room);
-        collect_kernel<T, Collect, Kept>
-            <<<resident, filter_threads, room, stage.stream>>>(view, stage.control, l, labels);
+        const int resident = resident_blocks(stage.context, collect_kernel<T, Collect>, filter_threads, room);
+        collect_kernel<T, Collect><<<resident, filter_threads, room, stage.stream>>>(view, stage.control, l, labels);
         launched("collect_kernel");
     };
     if (fits)
@@ -90,21 +95,21 @@ void both_passes(const Stage<T> &stage, const View<T> &view, const Layout<T> &l,
 
 // The largest tile that fits in shared memory; narrow where few columns or features leave
 // the time to what surrounds the products.
-template <bool Kept, typename T>
+template <typename T>
 void filter(const Stage<T> &stage, const View<T> &view, const Layout<T> &l, std::int32_t *labels)
 {
     const auto room = static_cast<std::size_t>(stage.context.facts.shared_bytes_per_block);
     if (Block<Shape<4, 128>>::bytes(view.d, false) > room) {
         if (Block<Shape<2, 128>>::bytes(view.d, false) <= room)
-            return both_passes<Shape<2, 128>, Kept>(stage, view, l, labels);
-        return both_passes<Shape<1, 128>, Kept>(stage, view, l, labels);
+            return both_passes<Shape<2, 128>>(stage, view, l, labels);
+        return both_passes<Shape<1, 128>>(stage, view, l, labels);
     }
-    if (Kept && (view.k <= 64 || view.d <= 64))
-        return both_passes<Shape<4, 64>, Kept>(stage, view, l, labels);
-    both_passes<Shape<4, 128>, Kept>(stage, view, l, labels);
+    if (view.k <= 64 || view.d <= 64)
+        return both_passes<Shape<4, 64>>(stage, view, l, labels);
+    both_passes<Shape<4, 128>>(stage, view, l, labels);
 }
 
-// Pivots and groups of rows, and the rows' fp16 form where it is kept.
+// Pivots and groups of rows, and the rows as fp16.
 template <typename T>
 void sort_rows(const Stage<T> &stage, const View<T> &view, const Layout<T> &l)
 {
@@ -123,8 +128,7 @@ void sort_rows(const Stage<T> &stage, const View<T> &view, const Layout<T> &l)
     const auto n = static_cast<std::int32_t>(view.n);
     scatter_kernel<<<static_cast<unsigned>((n + 4095) / 4096), 1024, 0, stream>>>(control, l, n);
     launched("grouping of rows");
-    if (l.halves != nullptr)
-        make_halves(stage, view, l);
+    make_halves(stage, view, l);
 }
 
 // The centroids as columns of every group.
@@ -161,14 +165,14 @@ PreparedRows::Part *lasting_memory(const Stage<T> &stage, const View<T> &view, s
     const Budget &budget = stage.context.budget;
     if (bytes > free_bytes / 2 || 2 * bytes > budget.room() || bytes + passing > stage.context.scratch_room()) {
         prepared->refused = true;
-        prepared->parts.clear(); // of slices before this one: all are converted on load, then
+        prepared->parts.clear(); // of slices before this one
         return nullptr;
     }
     prepared->parts.push_back({view.values, view.n, view.k, DeviceArray<char>(stage.context.budget, bytes)});
     return &prepared->parts.back();
 }
 
-// Whether the layout is that of the filter on a Hopper, where rows are prepared.
+// Whether the layout is that of the filter on a Hopper.
 template <typename T>
 bool takes_hopper(const Context &context, int d, int k)
 {
@@ -177,10 +181,10 @@ bool takes_hopper(const Context &context, int d, int k)
 
 // Bytes of a slice's layout: the lasting part and the passing one.
 template <typename T>
-std::pair<std::size_t, std::size_t> layout_bytes(const Context &context, std::int64_t rows, int d, int k, bool prepared)
+std::pair<std::size_t, std::size_t> layout_bytes(const Context &context, std::int64_t rows, int d, int k)
 {
     Carver lasting(nullptr), passing(nullptr);
-    carve<T>(lasting, passing, rows, d, k, group_count(rows, d, k), prepared, takes_hopper<T>(context, d, k));
+    carve<T>(lasting, passing, rows, d, k, group_count(rows, d, k), takes_hopper<T>(context, d, k));
     return {lasting.used(), passing.used()};
 }
 
@@ -194,9 +198,8 @@ std::int64_t rows_within_limit(const Stage<T> &stage, const View<T> &view, std::
             if (part.values == view.values && part.k == view.k)
                 return part.n;
     const Context &context = stage.context;
-    const bool prepared = !fits_tensor_tile(view.d, context.facts);
     for (std::int64_t rows = std::min(most, view.n);; rows = (rows + 1) / 2) {
-        const auto [lasting, passing] = layout_bytes<T>(context, rows, view.d, view.k, prepared);
+        const auto [lasting, passing] = layout_bytes<T>(context, rows, view.d, view.k);
         if (lasting + passing <= context.scratch_room())
             return rows;
         if (rows <= 1024)
@@ -205,25 +208,24 @@ std::int64_t rows_within_limit(const Stage<T> &stage, const View<T> &view, std::
 }
 
 template <typename T>
+void assign(const Stage<T> &stage, const View<T> &view, std::int32_t *labels);
+
+template <typename T>
 void assign_slice(const Stage<T> &stage, const View<T> &view, std::int32_t *labels)
 {
     const int groups = group_count(view.n, view.d, view.k);
     bool fresh = true;
     const Context &context = stage.context;
-    const auto [to_keep, beside] = layout_bytes<T>(context, view.n, view.d, view.k, true);
-    PreparedRows::Part *part = lasting_memory(stage, view, to_keep, beside, fresh);
+    const auto [lasting_bytes, passing_bytes] = layout_bytes<T>(context, view.n, view.d, view.k);
+    PreparedRows::Part *part = lasting_memory(stage, view, lasting_bytes, passing_bytes, fresh);
     const bool kept = part != nullptr;
-    // Narrow rows are prepared for one assignment, too, where there is room; rows without a tile must be.
-    const bool tile = fits_tensor_tile(view.d, context.facts);
-    const bool halves =
-        kept || !tile || (fits_narrow(view.d, view.k, context.facts) && to_keep + beside <= context.scratch_room());
-    const auto [lasting_bytes, passing_bytes] = layout_bytes<T>(context, view.n, view.d, view.k, halves);
+    if (!kept && view.n > passing_rows(view.d))
+        return assign(stage, view, labels); // in smaller slices
     const std::size_t apart = kept ? 0 : lasting_bytes;
     char *scratch = reinterpret_cast<char *>(stage.context.scratch(apart + passing_bytes));
     Carver lasting(kept ? part->memory.get() : scratch), passing(scratch + apart);
-    Layout<T> l =
-        carve<T>(lasting, passing, view.n, view.d, view.k, groups, halves, takes_hopper<T>(context, view.d, view.k));
-    l.second_pass = tile;
+    Layout<T> l = carve<T>(lasting, passing, view.n, view.d, view.k, groups, takes_hopper<T>(context, view.d, view.k));
+    l.second_pass = fits_tensor_tile(view.d, context.facts);
     if (fresh) {
         sort_rows(stage, view, l);
         forget_labels(stage, view, l);
@@ -233,9 +235,7 @@ void assign_slice(const Stage<T> &stage, const View<T> &view, std::int32_t *labe
     if (kept)
         part->first_order = fresh && l.labels != nullptr;
     columns_of_groups(stage, view, l);
-    if (!halves)
-        return filter<false>(stage, view, l, labels);
-    filter<true>(stage, view, l, labels);
+    filter(stage, view, l, labels);
     if (l.labels != nullptr)
         checked("cudaMemcpyAsync", [&] {
             return cudaMemcpyAsync(labels, l.labels, static_cast<std::size_t>(view.n) * sizeof *labels,
@@ -248,15 +248,16 @@ void assign(const Stage<T> &stage, const View<T> &view, std::int32_t *labels)
 {
     const bool streams = takes_hopper<T>(stage.context, view.d, view.k);
     if (view.k == 1 || !(streams || fits_tensor_tile(view.d, stage.context.facts)))
-        return assign_generic(stage, view, labels);
-    // A slice's lists take about 280 MB; without a flag to watch it takes at most about 30 ms.
-    const double terms = static_cast<double>(view.k) * static_cast<double>(view.d);
-    const std::int64_t timed = std::max<std::int64_t>(static_cast<std::int64_t>(6e11 / terms), 4096);
-    const std::int64_t wanted =
-        std::min(std::int64_t{1} << 24, stage.control == nullptr ? timed : std::int64_t{1} << 24);
+        return assign_tiled(stage, view, labels);
+    const bool may_keep = stage.prepared != nullptr && !stage.prepared->refused;
+    std::int64_t wanted = may_keep ? std::int64_t{1} << 24 : passing_rows(view.d);
+    if (stage.control == nullptr) { // no flag to watch: at most about 30 ms
+        const double terms = static_cast<double>(view.k) * static_cast<double>(view.d);
+        wanted = std::min(wanted, std::max<std::int64_t>(static_cast<std::int64_t>(6e11 / terms), 4096));
+    }
     const std::int64_t most = rows_within_limit(stage, view, wanted);
     if (most == 0)
-        return assign_generic(stage, view, labels);
+        return assign_tiled(stage, view, labels);
     const std::int64_t slices = (view.n + most - 1) / most,
                        rows = (view.n + slices - 1) / std::max<std::int64_t>(slices, 1);
     for (std::int64_t first = 0; first < view.n; first += rows)

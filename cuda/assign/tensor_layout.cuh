@@ -129,7 +129,7 @@ struct Layout {
     bool second_pass;     // tensor_passes.cuh has room for a tile of rows
     std::int32_t bundles;
     std::int32_t tile_room; // tiles at most
-    // Rows prepared once for many assignments, in `order`; nullptr: converted on every load.
+    // Rows as fp16, in `order`.
     __half *halves;   // rows x d8
     float2 *measures; // rows: sums of squares of x~ and of a
     std::int32_t groups;
@@ -164,11 +164,10 @@ inline int round_up(int value, int unit)
     return (value + unit - 1) / unit * unit;
 }
 
-// What outlives a call when rows are prepared comes from `lasting`, the rest from `passing`.
+// What outlives a call where rows are kept comes from `lasting`, the rest from `passing`.
 // groups_at and sums are neighbours: one memset clears both.
 template <typename T>
-Layout<T> carve(Carver &lasting, Carver &passing, std::int64_t rows, int d, int k, int groups, bool prepared,
-                bool hopper)
+Layout<T> carve(Carver &lasting, Carver &passing, std::int64_t rows, int d, int k, int groups, bool hopper)
 {
     Layout<T> l;
     l.groups = groups;
@@ -182,8 +181,8 @@ Layout<T> carve(Carver &lasting, Carver &passing, std::int64_t rows, int d, int 
     l.sums = lasting.take<T>(max_groups * width);
     l.pivots = lasting.take<T>(max_groups * width);
     l.order = lasting.take<std::int32_t>(n);
-    l.halves = prepared ? lasting.take<__half>(n * static_cast<std::size_t>(l.d8)) : nullptr;
-    l.measures = prepared ? lasting.take<float2>(n) : nullptr;
+    l.halves = lasting.take<__half>(n * static_cast<std::size_t>(l.d8));
+    l.measures = lasting.take<float2>(n);
     l.head = passing.take<Head>(1);
     l.pairs = passing.take<float>(static_cast<std::size_t>(l.sample) * static_cast<std::size_t>(l.sample));
     l.pivot_tile = passing.take<__nv_bfloat16>(max_groups * static_cast<std::size_t>(l.d32));
@@ -199,7 +198,7 @@ Layout<T> carve(Carver &lasting, Carver &passing, std::int64_t rows, int d, int 
     l.settle = passing.take<std::int32_t>(n);
     l.labels = nullptr;
     l.gaps = nullptr;
-    if (!prepared || !hopper)
+    if (!hopper)
         return l;
     l.bundles = l.columns / bundle_size;
     l.tile_room = static_cast<std::int32_t>(n / 128) + 2 * max_groups;

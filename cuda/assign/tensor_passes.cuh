@@ -6,6 +6,7 @@
 #pragma once
 
 #include "assign/tensor_filter.cuh"
+#include "device/best.cuh"
 
 namespace pgkm::cuda::tensor {
 namespace {
@@ -44,7 +45,7 @@ struct RowInput {
     float2 sums;
 };
 
-template <typename T, typename S, bool Kept>
+template <typename T, typename S>
 __device__ inline RowInput fetch_row(const Layout<T> &l, const Rows &rows)
 {
     const int at = static_cast<int>(threadIdx.x);
@@ -52,13 +53,12 @@ __device__ inline RowInput fetch_row(const Layout<T> &l, const Rows &rows)
     if (at < S::rows && at < rows.count) {
         input.place = rows.places == nullptr ? rows.first + at : rows.places[at];
         input.row = l.order[input.place];
-        if constexpr (Kept)
-            input.sums = l.measures[input.place];
+        input.sums = l.measures[input.place];
     }
     return input;
 }
 
-// Asks the second-level cache for the tile's prepared rows.
+// Asks the second-level cache for the tile's rows.
 template <typename T, typename S>
 __device__ inline void prefetch_rows(const Layout<T> &l, const Rows &rows)
 {
@@ -71,9 +71,9 @@ __device__ inline void prefetch_rows(const Layout<T> &l, const Rows &rows)
 }
 
 // Starts the copies and notes the rows' bounds; ends with a barrier.
-template <typename T, typename S, bool Kept>
+template <typename T, typename S>
 __device__ inline void begin_tile(const View<T> &view, const Layout<T> &l, const Rows &rows, const RowInput &input,
-                                  const Block<S> &block, Stream<T, S, Kept> &stream)
+                                  const Block<S> &block, Stream<T, S> &stream)
 {
     const int at = static_cast<int>(threadIdx.x);
     if (at == 0)
@@ -82,15 +82,8 @@ __device__ inline void begin_tile(const View<T> &view, const Layout<T> &l, const
     if (at < S::rows)
         block.facts->place[at] = input.place;
     __syncthreads();
-    if constexpr (Kept) {
-        if (at < S::rows)
-            note_row(*block.facts, *l.head, rows.group, view.d, at, input.row, input.sums.x, input.sums.y);
-    } else {
-        convert_rows<S::rows>(view, l, rows.group, rows.places, rows.first, rows.count, block.tile,
-                              [&](int i, std::int32_t row, float square, float lost) {
-                                  note_row(*block.facts, *l.head, rows.group, view.d, i, row, square, lost);
-                              });
-    }
+    if (at < S::rows)
+        note_row(*block.facts, *l.head, rows.group, view.d, at, input.row, input.sums.x, input.sums.y);
     __syncthreads();
 }
 
@@ -105,30 +98,29 @@ __device__ inline int columns_of(const Layout<T> &l, int g, const Block<S> &bloc
 
 // Brings the leaders of a row together, over lanes and warps, and decides.
 template <typename T, typename S>
-__device__ inline void decide(const View<T> &view, const Layout<T> &l, int g, const Block<S> &block,
-                              Leading (&leading)[4], std::int32_t *labels)
+__device__ inline void decide(const View<T> &view, const Layout<T> &l, int g, const Block<S> &block, Best (&best)[4],
+                              std::int32_t *labels)
 {
-    Leading(*shared)[S::rows] = reinterpret_cast<Leading(*)[S::rows]>(block.ring);
+    Best(*shared)[S::rows] = reinterpret_cast<Best(*)[S::rows]>(block.ring);
     const int warp = static_cast<int>(threadIdx.x / 32), at = static_cast<int>(threadIdx.x);
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-        leading[i].merge(from_lane(leading[i], 1));
-        leading[i].merge(from_lane(leading[i], 2));
+        best[i].join_lanes(4);
         if ((threadIdx.x & 3) == 0)
-            shared[warp % S::warp_columns][tile_row<S>(i)] = leading[i];
+            shared[warp % S::warp_columns][tile_row<S>(i)] = best[i];
     }
     __syncthreads();
     if (at >= S::rows)
         return;
-    Leading mine = shared[0][at];
+    Best mine = shared[0][at];
     for (int w = 1; w < S::warp_columns; ++w)
-        mine.merge(shared[w][at]);
+        mine.join(shared[w][at]);
     const std::int32_t row = block.facts->row[at];
-    const std::int64_t cell = std::int64_t{g} * l.columns + max(mine.column, 0);
+    const std::int64_t cell = std::int64_t{g} * l.columns + max(mine.index, 0);
     const std::int32_t label = l.centroid[cell];
     float threshold = infinity();
-    if (mine.column >= 0)
-        threshold = threshold_of(*block.facts, at, mine.best, l.column[cell], l.residual[cell], view.d);
+    if (mine.index >= 0)
+        threshold = threshold_of(*block.facts, at, mine.least, l.column[cell], l.residual[cell], view.d);
     const bool bounded = threshold < 0x1p100f; // false for NaN too
     const bool open = row >= 0 && bounded && mine.second <= threshold, left = row >= 0 && !bounded;
     std::int32_t position;
@@ -144,36 +136,35 @@ __device__ inline void decide(const View<T> &view, const Layout<T> &l, int g, co
         labels[row] = label;
 }
 
-template <typename T, typename S, bool Kept>
-__global__ void __launch_bounds__(filter_threads, S::columns == 64 && Kept ? 3 : 2)
+template <typename T, typename S>
+__global__ void __launch_bounds__(filter_threads, S::columns == 64 ? 3 : 2)
     find_kernel(View<T> view, const Control *control, Layout<T> l, std::int32_t *labels)
 {
     extern __shared__ __align__(16) char memory[];
     const Block<S> block(memory, view.d);
-    Stream<T, S, Kept> stream(l, view.d, shared_address(block.tile), shared_address(block.ring));
+    Stream<T, S> stream(l, view.d, shared_address(block.tile), shared_address(block.ring));
     const TileMap map(l.groups_at->count, l.groups_at->offset, S::rows);
     int t = static_cast<int>(blockIdx.x);
     Rows rows = map.at(t);
-    RowInput input = fetch_row<T, S, Kept>(l, rows);
+    RowInput input = fetch_row<T, S>(l, rows);
     // All threads must agree on the end: the flag may change between their reads.
     while (!__syncthreads_or(rows.group < 0 || stopped(control))) {
         begin_tile(view, l, rows, input, block, stream);
         t += static_cast<int>(gridDim.x);
         const Rows next = map.at(t);
-        input = fetch_row<T, S, Kept>(l, next);
-        if constexpr (Kept)
-            prefetch_rows<T, S>(l, next);
-        Leading leading[4];
-        for (Leading &mine : leading)
+        input = fetch_row<T, S>(l, next);
+        prefetch_rows<T, S>(l, next);
+        Best best[4];
+        for (Best &mine : best)
             mine = {infinity(), infinity(), -1};
         const Column *columns = l.column + std::int64_t{rows.group} * l.columns;
         const float widening = __int_as_float(block.facts->widening);
         const int wanted = columns_of(l, rows.group, block);
         stream.run(wanted, [&](int first, const auto &acc) {
             each_score<S>(columns, first, wanted, widening, acc,
-                          [&](int i, int column, float score) { leading[i].add(column, score); });
+                          [&](int i, int column, float score) { best[i].take(score, column); });
         });
-        decide(view, l, rows.group, block, leading, labels);
+        decide(view, l, rows.group, block, best, labels);
         rows = next;
     }
 }
@@ -214,13 +205,13 @@ __device__ inline void measure_found(const View<T> &view, const Layout<T> &l, in
     }
 }
 
-template <typename T, typename S, bool Kept>
+template <typename T, typename S>
 __global__ void __launch_bounds__(filter_threads, 2)
     collect_kernel(View<T> view, const Control *control, Layout<T> l, std::int32_t *labels)
 {
     extern __shared__ __align__(16) char memory[];
     const Block<S> block(memory, view.d);
-    Stream<T, S, Kept> stream(l, view.d, shared_address(block.tile), shared_address(block.ring));
+    Stream<T, S> stream(l, view.d, shared_address(block.tile), shared_address(block.ring));
     const TileMap map(l.head->ambiguous, l.groups_at->offset, S::rows);
     for (int t = static_cast<int>(blockIdx.x);; t += static_cast<int>(gridDim.x)) {
         Rows rows = map.at(t);
@@ -232,7 +223,7 @@ __global__ void __launch_bounds__(filter_threads, 2)
             block.found->count[at] = 0;
             block.found->threshold[at] = at < rows.count ? thresholds[at] : -infinity();
         }
-        begin_tile(view, l, rows, fetch_row<T, S, Kept>(l, rows), block, stream);
+        begin_tile(view, l, rows, fetch_row<T, S>(l, rows), block, stream);
         float threshold[4];
         for (int i = 0; i < 4; ++i)
             threshold[i] = block.found->threshold[tile_row<S>(i)];

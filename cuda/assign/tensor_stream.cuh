@@ -1,7 +1,7 @@
 // tensor_stream.cuh - columns streamed past a row tile, products on the tensor cores.
 //
-// Stages of 64 or 128 columns x 32 features arrive by cp.async, three ahead of their use. Prepared
-// rows arrive with the stages of the first column tile and then stay.
+// Stages of 64 or 128 columns x 32 features arrive by cp.async, three ahead of their use. Rows
+// arrive with the stages of the first column tile and then stay.
 #pragma once
 
 #include "assign/tensor_tile.cuh"
@@ -18,7 +18,7 @@ struct Rows {
     const std::int32_t *places;
 };
 
-template <typename T, typename S, bool Kept>
+template <typename T, typename S>
 class Stream {
     static constexpr int mine = S::rows < 64 ? 1 : S::rows / 64; // rows that a thread copies pieces of
 
@@ -95,9 +95,8 @@ class Stream {
                        table_ + std::int64_t{load_column_ + column} * l_.d32 + load_chunk_ * feature_chunk +
                            piece % 4 * 8);
         }
-        if constexpr (Kept)
-            if (load_column_ == 0)
-                load_rows();
+        if (load_column_ == 0)
+            load_rows();
         if (++load_chunk_ == chunks_) {
             load_chunk_ = 0;
             load_column_ += S::columns;

@@ -109,50 +109,6 @@ __device__ inline void round_values(const T (&v)[4], const T (&pivot)[4], T scal
     }
 }
 
-// Loads the rows at these places straight from the caller's values, four per warp at a time
-// so that their loads overlap; take(at, row, square, lost) is called by one lane per row.
-template <int Rows, typename T, typename Take>
-__device__ inline void convert_rows(const View<T> &view, const Layout<T> &l, int g, const std::int32_t *places,
-                                    int first_place, int count, char *tile, Take &&take)
-{
-    const bool aligned = loads_aligned(view);
-    const int width = padded_features(view.d) / 8;
-    const T *pivot = l.pivots + g * view.d;
-    const T scale = static_cast<T>(l.groups_at->scale);
-    for (int first = static_cast<int>(threadIdx.x / 32) * 4; first < Rows; first += filter_threads / 32 * 4) {
-        const T *row[4];
-        std::int32_t number[4];
-        float square[4] = {}, lost[4] = {};
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-            const int at = first + i, place = places == nullptr ? first_place + at : at < count ? places[at] : 0;
-            number[i] = at < count ? l.order[place] : -1;
-            row[i] = at < count ? view.values + std::int64_t{number[i]} * view.d : pivot;
-        }
-        for (int f = 0; f < width * 8; f += 128) {
-            T p[4], v[4][4];
-            load_values(pivot, f, view.d, aligned, p);
-#pragma unroll
-            for (int i = 0; i < 4; ++i)
-                load_values(row[i], f, view.d, aligned, v[i]);
-#pragma unroll
-            for (int i = 0; i < 4; ++i)
-                round_values(v[i], p, scale, f, aligned, square[i], lost[i], [&](int feature, __half half) {
-                    if (feature < width * 8)
-                        *reinterpret_cast<__half *>(tile + row_piece(first + i, feature / 8, width) * 16 +
-                                                    feature % 8 * 2) = half;
-                });
-        }
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-            square[i] = sum_over_warp(square[i]);
-            lost[i] = sum_over_warp(lost[i]);
-            if ((threadIdx.x & 31) == 0)
-                take(first + i, number[i], square[i], lost[i]);
-        }
-    }
-}
-
 // From a row's sums of squares: at least |x~|^2 and at least |a|.
 __device__ inline void widen_lengths(float &square, float &lost)
 {

@@ -58,7 +58,8 @@ class Fit {
     Control *state_; // the device's control, as last fetched
     LoopGraph<T> graph_;
     std::array<Event, ahead> ends_;   // of iterations
-    Claim claim_;                     // for the sums of an iteration that the host finishes
+    Claim claim_;                     // for the sums of an iteration that the host finishes: what a limit refuses, it
+                                      // refuses before the fit
     std::vector<Int128> last_masses_; // of the last one that found a cluster empty: the last_relocated_-th
     std::int32_t last_relocated_ = 0;
     std::int32_t reported_ = -1;

@@ -99,7 +99,6 @@ __device__ inline void finish_iteration(const UpdateArguments<float> &a, void *m
     if (make_means(a.sums, a.k, a.d, a.feature_scales, next)) {
         if (self == 0) {
             stop_for_empty(a);
-            a.control->arrived = 0;
             if (a.has_handle)
                 cudaGraphSetConditional(a.handle, 0);
         }

@@ -96,6 +96,11 @@ void Context::wait_for(const std::function<cudaError_t()> &query, std::int32_t *
     using Clock = std::chrono::steady_clock;
     const Clock::time_point start = Clock::now();
     bool told = false;
+    const auto tell = [&] {
+        told = true;
+        checked("cudaMemcpyAsync",
+                [&] { return cudaMemcpyAsync(stop, &flag, sizeof flag, cudaMemcpyHostToDevice, signal.get()); });
+    };
     for (;;) {
         const cudaError_t fault = injected_fault();
         const cudaError_t state = fault != cudaSuccess ? fault : query();
@@ -103,11 +108,8 @@ void Context::wait_for(const std::function<cudaError_t()> &query, std::int32_t *
             break;
         if (state != cudaErrorNotReady)
             check(state, "cudaStreamQuery");
-        if (!told && stop != nullptr && is_cancelled()) {
-            told = true;
-            checked("cudaMemcpyAsync",
-                    [&] { return cudaMemcpyAsync(stop, &flag, sizeof flag, cudaMemcpyHostToDevice, signal.get()); });
-        }
+        if (!told && stop != nullptr && is_cancelled())
+            tell();
         if (tick)
             tick();
         // Short calls are waited for without a sleep, which may take twice its time; others may have the processor.
@@ -117,8 +119,12 @@ void Context::wait_for(const std::function<cudaError_t()> &query, std::int32_t *
         else if (waited > std::chrono::milliseconds(1))
             std::this_thread::yield();
     }
-    if (told) // nothing may write the flag after its memory has been given away again
-        checked("cudaStreamSynchronize", [&] { return cudaStreamSynchronize(signal.get()); });
+    if (!told && stop != nullptr && is_cancelled())
+        tell();
+    if (told) { // nothing may write the flag, or what kernels write, after its memory has been given away again
+        for (const cudaStream_t stream : {signal.get(), compute.get()})
+            checked("cudaStreamSynchronize", [&] { return cudaStreamSynchronize(stream); });
+    }
     poll();
 }
 

@@ -96,7 +96,7 @@ struct Box {
     std::vector<double> max;
 };
 
-// Makes what only a faster way needs; false where the device's limit has no room for it.
+// Makes what only a faster way needs; false where the device, or its limit, has no room for it.
 template <typename Make>
 bool within_limit(Make &&make)
 {
@@ -104,7 +104,7 @@ bool within_limit(Make &&make)
         make();
         return true;
     } catch (const Error &error) {
-        if (error.status() != PGKM_LIMIT)
+        if (error.status() != PGKM_LIMIT && error.status() != PGKM_OUT_OF_MEMORY)
             throw;
         return false;
     }

@@ -38,12 +38,13 @@ Data::Data(Context &owner, const PgkmPoints &points) : context(owner), host(poin
     const std::size_t weight_bytes = points.weights == nullptr ? 0 : rows * sizeof(double);
     const std::size_t bytes = rows * row_bytes() + weight_bytes;
     context.for_peers = {}; // of calls that have ended
-    // With a limit, an eighth of it is left to labels, sums and seeding.
+    // An eighth is left to labels, sums and seeding.
     std::size_t free_bytes = 0, total_bytes = 0;
     checked("cudaMemGetInfo", [&] { return cudaMemGetInfo(&free_bytes, &total_bytes); });
     const std::uint64_t limit = context.budget.limit;
-    const std::uint64_t room = limit == 0 ? free_bytes - free_bytes / 8
-                                          : (limit - limit / 8) - std::min(limit - limit / 8, context.budget.used);
+    std::uint64_t room = free_bytes - free_bytes / 8;
+    if (limit != 0)
+        room = std::min(room, (limit - limit / 8) - std::min(limit - limit / 8, context.budget.used));
     // 16 bytes a row for what a seeding or a fit keeps: distances, labels, an order.
     resident = bytes + 16 * rows <= room;
     if (!resident) {
@@ -90,7 +91,7 @@ void Data::make_chunks()
     const std::size_t per_row = row_bytes() + (host.weights == nullptr ? 0 : sizeof(double));
     std::size_t free_bytes = 0, total_bytes = 0;
     checked("cudaMemGetInfo", [&] { return cudaMemGetInfo(&free_bytes, &total_bytes); });
-    const std::size_t room = context.budget.limit == 0 ? free_bytes : context.budget.limit;
+    const std::size_t limit = context.budget.limit, room = limit == 0 ? free_bytes : std::min(limit, free_bytes);
     const std::size_t chunk_bytes = std::min<std::size_t>(room / 8, std::size_t{256} << 20);
     auto rows = static_cast<std::int64_t>(chunk_bytes / per_row);
     for (const std::int64_t multiple : chunk_multiples)

@@ -111,7 +111,7 @@ __global__ void __launch_bounds__(list_threads)
         atomicAdd(&state->seed.potential[t][0], sum & 0xffffffffULL);
         atomicAdd(&state->seed.potential[t][1], sum >> 32);
     }
-    if (last && last_block(state) && threadIdx.x == 0)
+    if (last && arrives_last(&state->arrived) && threadIdx.x == 0)
         choose(state, rows.trials, chosen, [&](int t) { return gain_of(*state, t); });
 }
 
@@ -136,7 +136,7 @@ __global__ void __launch_bounds__(list_threads) update_kernel(GreedyRows<T> rows
                           fallen += lower_mass(rows, position, before, distance, exponent) ? 1 : 0;
                       });
     lower_tops<list_threads>(state, fallen);
-    if (rows.changes.positions == nullptr && last_block(state) && threadIdx.x == 0)
+    if (rows.changes.positions == nullptr && arrives_last(&state->arrived) && threadIdx.x == 0)
         end_step(state);
 }
 
@@ -177,7 +177,7 @@ __global__ void __launch_bounds__(threads) masses_kernel(GreedyRows<T> rows)
     const unsigned long long sum = sum_in_block<threads>(tops);
     if (threadIdx.x == 0 && sum != 0)
         atomicAdd(&state->tops, sum);
-    if (last_block(state) && threadIdx.x == 0)
+    if (arrives_last(&state->arrived) && threadIdx.x == 0)
         state->rescan = 0;
 }
 

@@ -75,7 +75,7 @@ __global__ void __launch_bounds__(threads) take_kernel(GreedyRows<T> rows, Greed
     if (fresh)
         return; // all masses are still to be made
     lower_tops<threads>(state, fallen);
-    if (last_block(state) && threadIdx.x == 0)
+    if (arrives_last(&state->arrived) && threadIdx.x == 0)
         end_step(state);
 }
 

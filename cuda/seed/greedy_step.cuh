@@ -1,25 +1,11 @@
 // greedy_step.cuh (seed) - what ends the parts of a step of greedy.hpp, with peers and without.
 #pragma once
 
+#include "device/last_block.cuh"
 #include "seed/draws.cuh"
 #include "seed/greedy.hpp"
 
 namespace pgkm::cuda {
-
-// True in all threads of the block that is the last one here.
-__device__ inline bool last_block(GreedyState *state)
-{
-    __threadfence();
-    __shared__ bool last;
-    if (threadIdx.x == 0) {
-        last = atomicAdd(&state->arrived, 1u) == gridDim.x * gridDim.y - 1;
-        if (last)
-            state->arrived = 0;
-    }
-    __syncthreads();
-    __threadfence();
-    return last;
-}
 
 // What a trial gains by the rows of one device; past the caches, since it may be another one.
 __device__ inline UInt128 gain_of(const GreedyState &state, int trial)

@@ -3,6 +3,7 @@
 
 #include <cuda_runtime.h>
 
+#include "device/last_block.cuh"
 #include "device/view.cuh"
 
 namespace pgkm::cuda {
@@ -86,7 +87,6 @@ __device__ inline void decide(const UpdateArguments<T> &a, double shift)
                                                                                             : running;
     if (converges)
         control->converged = 1;
-    control->arrived = 0;
     control->shift = shift;
     control->n_iter = iteration;
     if (reason != running)
@@ -104,20 +104,6 @@ template <typename T>
 __device__ inline void stop_for_empty(const UpdateArguments<T> &a)
 {
     atomicCAS(&a.control->stop, running, empty_cluster);
-}
-
-// Whether this block is the last of the launch to get here, by a count of those that did; all its
-// threads get the answer, and see what the others wrote.
-__device__ inline bool arrives_last(std::uint32_t *arrived)
-{
-    __shared__ bool last;
-    __threadfence();
-    __syncthreads();
-    if (threadIdx.x == 0)
-        last = atomicAdd(arrived, 1u) == gridDim.x - 1;
-    __syncthreads();
-    __threadfence();
-    return last;
 }
 
 } // namespace pgkm::cuda
