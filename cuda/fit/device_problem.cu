@@ -99,7 +99,6 @@ DeviceProblem<T>::DeviceProblem(Data &owner, const PgkmProblem &given)
     if (plan.assignment == Assignment::register_constant || plan.assignment == Assignment::generic_constant)
         constant.take();
     find_middle();
-    find_order();
     use_plan();
     labels = DeviceArray<std::int32_t>(budget, static_cast<std::size_t>(label_rows(data, problem)));
     labels.fill_zero(stream()); // an assignment may begin from the labels before
@@ -136,27 +135,12 @@ void DeviceProblem<T>::find_middle()
     middle = {shift.get(), static_cast<float>(std::sqrt(square) * (1.0 + 0x1p-20))};
 }
 
-// The order of resident rows by pivots. Where the device's limit has no room for it, stages run apart.
-template <typename T>
-void DeviceProblem<T>::find_order()
-{
-    if (plan.moves != Moves::strips)
-        return;
-    if constexpr (sizeof(T) == 4)
-        if (data.resident && within_limit([&] {
-                const T *values = reinterpret_cast<const T *>(data.values.get()) + problem.first_row * d;
-                order = order_rows(context, values, problem.n_rows, d, feature_box(data, problem));
-            }))
-            return;
-    plan.moves = plan.execution == Execution::multi_pass && problem.n_rows >= follow_n ? Moves::sorted : Moves::none;
-}
-
 // Tells whose kernels run.
 template <typename T>
 void DeviceProblem<T>::use_plan()
 {
     Plan named = plan;
-    if (plan.moves == Moves::strips)
+    if (plan.moves == Moves::strips && data.resident)
         named.execution = Execution::single_pass;
     else if (plan.execution == Execution::single_pass)
         named.assignment = fused_assignment();

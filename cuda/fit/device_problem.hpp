@@ -122,7 +122,6 @@ struct DeviceProblem {
     void register_pass(const View<T> &rows, const Control *watched);
     void upload_scales();
     void find_middle();
-    void find_order();
     void use_plan();
     bool keeps_labels();
     bool keeps_entries();

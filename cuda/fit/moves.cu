@@ -62,9 +62,15 @@ bool DeviceProblem<T>::keeps_labels()
         plan.moves = Moves::none;
         return false;
     }
-    if (plan.moves == Moves::leaves && !within_limit([&] { leaves.emplace(context, values, problem.n_rows, d, k); })) {
+    const bool ordered = within_limit([&] {
+        if (plan.moves == Moves::leaves)
+            leaves.emplace(context, values, problem.n_rows, d, k);
+        else if (plan.moves == Moves::strips)
+            order = order_rows(context, values, problem.n_rows, d, feature_box(data, problem));
+    });
+    if (!ordered) {
         kept = {};
-        plan.moves = fits_few ? Moves::few : Moves::none;
+        plan.moves = plan.moves == Moves::leaves && fits_few ? Moves::few : Moves::none;
         return keeps_labels();
     }
     forget_labels();
