@@ -47,8 +47,7 @@ void by_clusters(const Set &set)
              {{"register", "-", "global_atomic", "multi_pass"},
               {"register", "-", "partitioned_global", "multi_pass"},
               {"register", "-", "partitioned_local", "multi_pass"},
-              {"register", "-", "partitioned_private", "multi_pass"},
-              {"register", "-", "partitioned_register", "multi_pass"}},
+              {"register", "-", "partitioned_private", "multi_pass"}},
              [](Measured &rows) {
                  for (std::int32_t k = 2; k <= 1024; k *= 2)
                      rows.mass_sum(k);

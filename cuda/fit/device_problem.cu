@@ -53,7 +53,6 @@ const Kernel<MassSum, Sum> mass_sums[] = {
     {MassSum::partitioned_local, sum_masses_partitioned_local},
     {MassSum::partitioned_global, sum_masses_partitioned_global},
     {MassSum::partitioned_private, sum_masses_partitioned_private},
-    {MassSum::partitioned_register, sum_masses_partitioned_register},
 };
 
 template <typename Id, template <typename> typename Function, std::size_t N>

@@ -56,9 +56,6 @@ class Batch {
         if (products_)
             prepare_products(parameters_.views(), static_cast<std::int64_t>(tasks_.size()), d_, most_k_, type_, nullptr,
                              context_.compute.get());
-        if (type_ == PGKM_COVARIANCE_FULL && way_ == Way::staged && !given_)
-            pack_factors(parameters_.views(), static_cast<std::int64_t>(tasks_.size()), d_, most_k_,
-                         context_.compute.get());
         if (type_ == PGKM_COVARIANCE_TIED && !given_) {
             rotate_means(parameters_.views(), static_cast<std::int64_t>(tasks_.size()), d_, most_k_,
                          context_.compute.get());
@@ -276,10 +273,9 @@ class Batch {
         }
         if (type_ == PGKM_COVARIANCE_TIED)
             rotate_rows(launch, extent_, stream);
-        if (type_ == PGKM_COVARIANCE_FULL) {
-            if (!packed_densities(context_, launch, extent_, stream))
-                full_densities(launch, extent_, stream);
-        } else
+        if (type_ == PGKM_COVARIANCE_FULL)
+            full_densities(launch, extent_, stream);
+        else
             scaled_densities(launch, extent_, type_ == PGKM_COVARIANCE_TIED, stream);
         normalise(launch, extent_, stream);
     }

@@ -25,7 +25,7 @@ struct MixtureView {
     const double *origin;       // tied, fused: d, amid the means
     double *targets;            // tied: W (mean - origin), k x d
     const double *coefficients; // fused (fused.hpp)
-    double *products;           // by products: their coefficients (products.hpp); full: packed (full_densities.cu)
+    double *products;           // by products: their coefficients (products.hpp)
     double *sums;               // slots x layout.values()
     double *results;            // layout.values(): all copies of the sums added up
     SumsLayout layout;

@@ -99,17 +99,13 @@ std::int64_t target_count(const PgkmMixture &mixture, std::int64_t d)
     return (mixture.k * d + 1) / 2 * 2;
 }
 
-// Room for what rotate_means(), prepare_products() or pack_factors() makes.
+// Room for what rotate_means() or prepare_products() makes.
 std::int64_t made_count(const Task &task, std::int64_t d)
 {
     const PgkmMixture &mixture = *task.mixture;
     if (task.way == Way::products)
         return ProductLayout(mixture.k, d, mixture.covariance_type == PGKM_COVARIANCE_DIAG).values();
-    if (task.given())
-        return 0;
-    if (mixture.covariance_type == PGKM_COVARIANCE_FULL)
-        return task.way == Way::staged ? packed_count(mixture.k, d) : 0;
-    return mixture.covariance_type == PGKM_COVARIANCE_TIED
+    return mixture.covariance_type == PGKM_COVARIANCE_TIED && !task.given()
                ? target_count(mixture, d) + ProductLayout(mixture.k, d, false).values()
                : 0;
 }

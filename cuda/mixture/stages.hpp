@@ -33,15 +33,6 @@ inline dim3 tile_grid(const Extent &extent, int components)
 void rotate_means(const MixtureView *mixtures, std::int64_t n_problems, std::int64_t d, std::int64_t most_k,
                   cudaStream_t stream);
 
-// Full, up to 128 features: values of the matrices and means as packed_densities() needs them, 0 for more features; and
-// their making.
-std::int64_t packed_count(std::int64_t k, std::int64_t d);
-void pack_factors(const MixtureView *mixtures, std::int64_t n_problems, std::int64_t d, std::int64_t most_k,
-                  cudaStream_t stream);
-// Their log densities into the workspace; false: there is no kernel for the shape.
-template <typename T>
-bool packed_densities(const Context &context, const Launch<T> &launch, const Extent &extent, cudaStream_t stream);
-
 // Tied: rows W (x - origin) into the workspace.
 template <typename T>
 void rotate_rows(const Launch<T> &launch, const Extent &extent, cudaStream_t stream);

@@ -85,7 +85,7 @@ extern const Both<Sum> sum_features_atomic, sum_features_block_merge, sum_featur
 extern const Both<Sum> sum_features_cluster_merge, sum_features_ballot, sum_features_divide_and_conquer,
     sum_features_staged_rows;
 extern const Both<Sum> sum_masses_global_atomic, sum_masses_partitioned_local;
-extern const Both<Sum> sum_masses_partitioned_global, sum_masses_partitioned_private, sum_masses_partitioned_register;
+extern const Both<Sum> sum_masses_partitioned_global, sum_masses_partitioned_private;
 
 // ---- fused: labels and both sums in one read of the rows, which have no weights ----
 template <typename T>

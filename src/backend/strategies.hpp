@@ -58,8 +58,7 @@ enum class MassSum : std::int8_t {
     global_atomic,
     partitioned_global,
     partitioned_local,
-    partitioned_private,
-    partitioned_register
+    partitioned_private
 };
 // Where the variables of a user's reduction lie.
 enum class ReductionLayout : std::int8_t {
@@ -160,7 +159,6 @@ inline constexpr Strategy strategies[] = {
      "each block has masses of its own in shared memory (Lutz et al. 2018)"},
     {MassSum::partitioned_private, "partitioned_private", on_cuda,
      "each thread has masses of its own in shared memory (Lutz et al. 2018)"},
-    {MassSum::partitioned_register, "partitioned_register", on_cuda, "each thread has masses of its own in registers"},
 
     {ReductionLayout::thread_no_sorting, "thread_no_sorting", on_cuda,
      "a copy of R a thread, variables in shared memory in the order of declaration (Ma, Agrawal 2009)"},

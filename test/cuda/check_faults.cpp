@@ -50,7 +50,7 @@ std::vector<Job> make_jobs()
     jobs.push_back(make_job({.name = "divided", .n = 900, .d = 3, .k = 6, .init = PGKM_INIT_FIRST},
                             tuned("generic", "multi_pass", "divide_and_conquer", "partitioned_private"), 0));
     jobs.push_back(make_job({.name = "in columns", .n = 900, .d = 20, .k = 6, .init = PGKM_INIT_FIRST},
-                            tuned("register_constant", "multi_pass", "ballot", "partitioned_register"), 0));
+                            tuned("register_constant", "multi_pass", "ballot", "partitioned_local"), 0));
     jobs.push_back(make_job({.name = "in tables", .n = 900, .d = 5, .k = 6, .init = PGKM_INIT_FIRST},
                             tuned("distance_matrix", "multi_pass", "cluster_merge", nullptr), 0));
     jobs.push_back(make_job({.name = "staged", .n = 900, .d = 5, .k = 6, .init = PGKM_INIT_FIRST},
