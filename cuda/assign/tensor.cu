@@ -247,7 +247,8 @@ template <typename T>
 void assign(const Stage<T> &stage, const View<T> &view, std::int32_t *labels)
 {
     const bool streams = takes_hopper<T>(stage.context, view.d, view.k);
-    if (view.k == 1 || !(streams || fits_tensor_tile(view.d, stage.context.facts)))
+    const DeviceFacts &facts = stage.context.facts;
+    if (view.k == 1 || !facts.mma || !(streams || fits_tensor_tile(view.d, facts)))
         return assign_tiled(stage, view, labels);
     const bool may_keep = stage.prepared != nullptr && !stage.prepared->refused;
     std::int64_t wanted = may_keep ? std::int64_t{1} << 24 : passing_rows(view.d);

@@ -371,7 +371,7 @@ void hopper_pass(const Stage<T> &stage, const View<T> &view, const Layout<T> &l)
 template <typename T>
 bool hopper_usable(const Context &context)
 {
-    if (context.facts.capability != 90)
+    if (context.facts.capability != 90 || !context.facts.wgmma)
         return false;
     static const bool compiled = [] {
         cudaFuncAttributes attributes;

@@ -322,7 +322,7 @@ bool sparse_fits(const Context &context, std::int64_t k, std::int64_t d, bool di
 {
     constexpr std::int64_t least_components = 128; // below, products cost as little
     const std::int64_t features = FilterLayout(1, d, diagonal).features;
-    return k >= least_components && k <= 65535 && d >= 8 &&
+    return context.facts.mma && k >= least_components && k <= 65535 && d >= 8 &&
            (diagonal ? Filter<float, true>::bytes(features) : Filter<float, false>::bytes(features)) <=
                static_cast<std::size_t>(context.facts.shared_bytes_per_block);
 }

@@ -39,8 +39,9 @@ constexpr bool fits_strips(const Shape &shape, const DeviceFacts &device)
 // Rows that the strips kernels take.
 constexpr bool strips_take(const Shape &shape, const DeviceFacts &device)
 {
-    return !shape.float64 && !shape.weighted && device.capability >= 80 && shape.d > register_d && shape.d <= 64 &&
-           shape.k <= strips_k && shape.n >= 256 && shape.n < (1LL << 31) && fits_strips(shape, device);
+    return device.mma && !shape.float64 && !shape.weighted && device.capability >= 80 && shape.d > register_d &&
+           shape.d <= 64 && shape.k <= strips_k && shape.n >= 256 && shape.n < (1LL << 31) &&
+           fits_strips(shape, device);
 }
 
 // Octets of centroids that fused/few.cu holds: most clusters, and bytes of its queues beside them.
@@ -86,7 +87,8 @@ constexpr bool fits_tensor_tile(int d, const DeviceFacts &device)
 }
 constexpr bool fits_tensor(const Shape &shape, const DeviceFacts &device)
 {
-    return device.capability == 90 || (device.capability >= 80 && fits_tensor_tile(shape.d, device));
+    return device.mma && ((device.capability == 90 && device.wgmma) ||
+                          (device.capability >= 80 && fits_tensor_tile(shape.d, device)));
 }
 
 // Lists of centroids for the leaves of a tree (fused/leaves.hpp): most features, most centroids, and the fewest

@@ -11,6 +11,7 @@
 
 #include "backend/host.hpp"
 #include "numeric/processors.hpp"
+#include "plugin/products.hpp"
 
 namespace pgkm::cuda {
 namespace {
@@ -63,6 +64,7 @@ Context::Context(const PgkmOpen &options) : device(options.device < 0 ? 0 : opti
     compute = make_stream();
     copy = make_stream();
     signal = make_stream();
+    check_products(*this);
 }
 
 void Context::make_current() const

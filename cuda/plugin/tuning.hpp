@@ -49,6 +49,8 @@ struct DeviceFacts {
     std::int32_t capability;             // 90 for 9.0
     std::int32_t shared_bytes_per_block; // with opt-in
     std::int32_t float64_ratio = 2;      // operations in float32 in the time of one in float64
+    bool mma = true;                     // products of fp16 and bfloat16 keep the filters' bound (plugin/products.hpp)
+    bool wgmma = true;                   // and those by a warpgroup
 };
 
 // Multiplications with additions in float64 in a second, of multiprocessors at 1.5 GHz: each has 64 lanes for

@@ -49,7 +49,7 @@ class Greedy {
     static bool takes(const Context &context, const Frame<T> &frame, std::int32_t d, std::int32_t k)
     {
         const std::size_t shared = filter_bytes(chunks_of(d), greedy_trials(k));
-        return frame.scale != 0.0 && context.facts.capability >= 80 &&
+        return frame.scale != 0.0 && context.facts.mma && context.facts.capability >= 80 &&
                shared <= static_cast<std::size_t>(context.facts.shared_bytes_per_block);
     }
     static std::int32_t chunks_of(std::int32_t d) { return (d + chunk_features - 1) / chunk_features; }

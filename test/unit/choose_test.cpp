@@ -135,6 +135,21 @@ TEST(Choose, TensorCoresWhereArithmeticIsTheLimit)
     EXPECT_EQ(choose(shape(100, 128, 1024), hopper, {}).assignment, Assignment::generic);
 }
 
+// A device whose tensor cores do not keep the filters' bound has kernels that need none.
+TEST(Choose, DoesWithoutProductsThatAreOff)
+{
+    DeviceFacts off = hopper, no_wgmma = hopper;
+    off.mma = off.wgmma = no_wgmma.wgmma = false;
+    for (const std::int32_t d : {4, 12, 16, 24, 64, 128, 2000, 5000})
+        for (const std::int32_t k : {2, 10, 64, 300, 5000}) {
+            const Plan plan = choose(shape(1000000, d, k), off, {});
+            EXPECT_NE(plan.assignment, Assignment::tensor_core);
+            EXPECT_NE(plan.moves, Moves::strips);
+        }
+    EXPECT_EQ(choose(shape(1000000, 128, 1024), no_wgmma, {}).assignment, Assignment::tensor_core);
+    EXPECT_EQ(choose(shape(1000000, 5000, 1024), no_wgmma, {}).assignment, Assignment::tiled); // no tile of such rows
+}
+
 // A fit's iterations whose sums follow the rows: float32, resident, labels and sums that fit.
 TEST(Choose, SumsFollowTheRows)
 {
