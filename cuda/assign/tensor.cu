@@ -93,6 +93,15 @@ void both_passes(const Stage<T> &stage, const View<T> &view, const Layout<T> &l,
     settle(stage, view, {&l.head->settle, l.settle}, true, labels);
 }
 
+// Labels to the caller's array. Where the fit has stopped they stay: those of the layout may be scratch, which other
+// stages have used since.
+__global__ void hand_out_kernel(const Control *control, const std::int32_t *from, std::int64_t n, std::int32_t *to)
+{
+    const std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+    if (i < n && !stopped(control))
+        to[i] = from[i];
+}
+
 // The largest tile that fits in shared memory; narrow where few columns or features leave
 // the time to what surrounds the products.
 template <typename T>
@@ -236,11 +245,11 @@ void assign_slice(const Stage<T> &stage, const View<T> &view, std::int32_t *labe
         part->first_order = fresh && l.labels != nullptr;
     columns_of_groups(stage, view, l);
     filter(stage, view, l, labels);
-    if (l.labels != nullptr)
-        checked("cudaMemcpyAsync", [&] {
-            return cudaMemcpyAsync(labels, l.labels, static_cast<std::size_t>(view.n) * sizeof *labels,
-                                   cudaMemcpyDeviceToDevice, stage.stream);
-        });
+    if (l.labels != nullptr) {
+        hand_out_kernel<<<static_cast<unsigned>((view.n + 255) / 256), 256, 0, stage.stream>>>(stage.control, l.labels,
+                                                                                               view.n, labels);
+        launched("hand_out_kernel");
+    }
 }
 
 template <typename T>

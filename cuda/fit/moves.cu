@@ -55,7 +55,7 @@ bool DeviceProblem<T>::keeps_labels()
         return has_heavy_tails(context, values, problem.n_rows, d, feature_box(data, problem));
     };
     const bool fits_few = middle.shift != nullptr && fused_assignment() == Assignment::register_;
-    if (plan.moves == Moves::leaves && fits_few && (few_iterations || (k <= tails_k && !has_tails())))
+    if (plan.moves == Moves::leaves && fits_few && (few_iterations || (k <= tails_k(d) && !has_tails())))
         plan.moves = Moves::few;
     const std::size_t bytes = static_cast<std::size_t>(problem.n_rows) * (k > 255 ? 2 : 1);
     if (!within_limit([&] { kept = DeviceArray<char>(context.budget, bytes); })) {

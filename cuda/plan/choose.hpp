@@ -99,7 +99,10 @@ inline constexpr int leaves_k = 16;
 inline constexpr int leaves_n = 1 << 16;
 inline constexpr long long leaves_pairs = 1LL << 24;
 // Up to so many clusters leaves are for heavy tails alone.
-inline constexpr int tails_k = 64;
+constexpr int tails_k(int d)
+{
+    return d <= 4 ? 32 : 64;
+}
 
 // Columns of few features that a block holds as fp16, tiles of 128 of them (assign/tensor_narrow.cuh): of the most
 // features, with their constants.
@@ -116,8 +119,9 @@ constexpr bool fits_narrow(int d, int k, const DeviceFacts &device)
 // Fewest rows that repay finding those whose label changed, where the assignment runs by itself.
 inline constexpr int follow_n = 1 << 15;
 
-// Fewest terms of distances by which such columns repay that rows become fp16, where the register kernels take sums
-// along (above strips_k clusters; ms a fit of 20 iterations: 1,000,000 x 16, 160: 5.2 against 8.9).
+// Clusters above which, and fewest terms of distances by which, such columns repay that rows become fp16, where the
+// register kernels take sums along (ms a fit of 20 iterations: 1,000,000 x 16, 160: 4.9 against 6.6).
+inline constexpr int narrow_k = 96;
 inline constexpr double narrow_terms = 0x1p29;
 
 // Few clusters of many features: each thread owns features of all of them (256, 4: 0.16 against
@@ -142,7 +146,7 @@ constexpr Assignment choose_assignment(const Shape &shape, const DeviceFacts &de
     const double terms = static_cast<double>(shape.n) * shape.k * shape.d;
     const bool tensor = (shape.n >= tensor_n || terms >= tensor_terms) && fits_tensor(shape, device);
     if (shape.d <= register_d) {
-        const bool many = shape.d > leaves_d && shape.k > strips_k && terms >= narrow_terms;
+        const bool many = shape.d > leaves_d && shape.k > narrow_k && terms >= narrow_terms;
         if (tensor && !shape.float64 && (many || !fits_fused_register(shape, device)))
             return Assignment::tensor_core;
         if (shape.float64 || fits_register(shape, device))

@@ -240,7 +240,8 @@ TEST(Choose, FollowsTheSweep)
     EXPECT_EQ(plan(2000000, 16, 160).assignment, Assignment::tensor_core);
     EXPECT_EQ(plan(2000000, 16, 160).moves, Moves::sorted);
     EXPECT_EQ(plan(10000, 16, 160).moves, Moves::few); // too few rows to prepare them
-    EXPECT_EQ(plan(2000000, 16, 128).moves, Moves::few);
+    EXPECT_EQ(plan(2000000, 16, 96).moves, Moves::few);
+    EXPECT_EQ(plan(2000000, 16, 128).moves, Moves::sorted);
     EXPECT_EQ(plan(699050, 24, 2048).feature_sum, FeatureSum::sorted);
     EXPECT_EQ(plan(262144, 64, 256).feature_sum, FeatureSum::sorted);
     EXPECT_EQ(plan(65536, 256, 4).feature_sum, FeatureSum::partitioned_features);
