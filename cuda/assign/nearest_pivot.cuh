@@ -145,8 +145,7 @@ __global__ void __launch_bounds__(order_threads)
             }
 #pragma unroll
         for (int h = 0; h < 2; ++h) {
-            square[h] += __shfl_xor_sync(~0u, square[h], 1);
-            square[h] += __shfl_xor_sync(~0u, square[h], 2);
+            square[h] = sum_lanes<4>(square[h]);
         }
         // The first two lanes of a quad see to a row each.
         const int mine = q == 0 ? pivot[0] : pivot[1];

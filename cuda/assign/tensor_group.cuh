@@ -101,8 +101,7 @@ __global__ void __launch_bounds__(group_threads) group_kernel(View<T> view, cons
             atomicAdd(&histogram[t == 0 ? one : two], 1);
         }
     }
-    for (int offset = 16; offset > 0; offset >>= 1)
-        most = max(most, __shfl_xor_sync(~0u, most, offset));
+    most = max_lanes(most);
     if (lane == 0)
         raise(&l.groups_at->box, static_cast<double>(most));
     __syncthreads();

@@ -5,6 +5,7 @@
 #include <cuda_fp16.h>
 
 #include "assign/tensor_settle.cuh"
+#include "device/warp.cuh"
 
 namespace pgkm::cuda::tensor {
 
@@ -238,14 +239,6 @@ template <typename T>
 __device__ inline float centred(T value, T pivot, T scale)
 {
     return static_cast<float>((value - pivot) * scale);
-}
-
-template <typename V>
-__device__ inline V sum_over_warp(V value)
-{
-    for (int offset = 16; offset > 0; offset >>= 1)
-        value += __shfl_xor_sync(~0u, value, offset);
-    return value;
 }
 
 __device__ inline void raise(unsigned long long *target, double value)

@@ -269,12 +269,7 @@ __global__ void __launch_bounds__(measure_threads) measure_kernel(View<T> view, 
             if (there && before(next, mine))
                 mine = next;
         }
-        for (int offset = 2; offset > 0; offset >>= 1) {
-            const Nearest other = {__shfl_xor_sync(~0u, mine.distance, offset),
-                                   __shfl_xor_sync(~0u, mine.label, offset)};
-            if (before(other, mine))
-                mine = other;
-        }
+        mine = nearest_in_lanes<4>(mine);
         if (lane == 0 && i < count)
             l.labels[found.row] = mine.label;
     }

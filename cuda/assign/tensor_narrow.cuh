@@ -154,13 +154,8 @@ __device__ inline void sweep(const NarrowTable<S> &table, const unsigned (&rows)
 }
 
 // A second look into an octet, for the lane's own row.
-struct Look {
-    float best, second;
-    int column;
-};
-
 template <int S>
-__device__ inline Look look(const NarrowTable<S> &table, const unsigned *row, int words, int octet)
+__device__ inline Best look(const NarrowTable<S> &table, const unsigned *row, int words, int octet)
 {
     float x[16 * S];
 #pragma unroll
@@ -172,7 +167,7 @@ __device__ inline Look look(const NarrowTable<S> &table, const unsigned *row, in
             x[(q * 2 * S + i) * 2] = pair.x;
             x[(q * 2 * S + i) * 2 + 1] = pair.y;
         }
-    Look found = {infinity(), infinity(), octet_column(octet, 0)};
+    Best found = {infinity(), infinity(), octet_column(octet, 0)};
 #pragma unroll 1
     for (int t = 0; t < octet_tiles; ++t) {
         const int pair = octet_column(octet, 2 * t);
@@ -191,9 +186,7 @@ __device__ inline Look look(const NarrowTable<S> &table, const unsigned *row, in
                     score = fmaf(x[u * 8 + 2 * w + 1], both.y, score);
                 }
             }
-            found.second = fminf(found.second, fmaxf(found.best, score));
-            found.column = score < found.best ? pair + i : found.column;
-            found.best = fminf(found.best, score);
+            found.take(score, pair + i);
         }
     }
     return found;
@@ -207,17 +200,17 @@ __device__ inline void decide_narrow(const View<T> &view, const Layout<T> &l, co
 {
     const bool there = at < rows.count;
     const std::int32_t place = rows.first + (there ? at : 0), row = l.order[place];
-    Look found = {infinity(), infinity(), 0};
+    Best found = Best::none();
     NarrowLimits limits = {infinity(), infinity()};
     if (chunk.wanted > 0) {
         found = look<S>(table, reinterpret_cast<const unsigned *>(l.halves + std::int64_t{place} * l.d8), l.d8 / 2,
                         own.octet);
-        limits = NarrowLimits::of<S>(fmaxf(found.best, own.least), l.measures[place], chunk, view.d);
+        limits = NarrowLimits::of<S>(fmaxf(found.least, own.least), l.measures[place], chunk, view.d);
     }
     const bool bounded = limits.threshold < 0x1p100f; // false for NaN, too
     const bool sole = found.second > limits.limit && own.second > limits.limit;
     if (there && bounded && sole)
-        labels[row] = l.centroid[std::int64_t{rows.group} * l.columns + found.column];
+        labels[row] = l.centroid[std::int64_t{rows.group} * l.columns + found.index];
     const bool open = there && bounded && !sole, left = there && !bounded;
     std::int32_t position;
     append_by_warp(&l.head->ambiguous[rows.group], open, position);

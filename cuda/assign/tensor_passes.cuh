@@ -105,7 +105,7 @@ __device__ inline void decide(const View<T> &view, const Layout<T> &l, int g, co
     const int warp = static_cast<int>(threadIdx.x / 32), at = static_cast<int>(threadIdx.x);
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-        best[i].join_lanes(4);
+        best[i].join_lanes<4>();
         if ((threadIdx.x & 3) == 0)
             shared[warp % S::warp_columns][tile_row<S>(i)] = best[i];
     }
@@ -189,12 +189,7 @@ __device__ inline void measure_found(const View<T> &view, const Layout<T> &l, in
                 mine = next;
         }
         __syncwarp();
-        for (int offset = 2; offset > 0; offset >>= 1) {
-            const Nearest other = {__shfl_xor_sync(~0u, mine.distance, offset),
-                                   __shfl_xor_sync(~0u, mine.label, offset)};
-            if (before(other, mine))
-                mine = other;
-        }
+        mine = nearest_in_lanes<4>(mine);
         std::int32_t position;
         const bool left = lane == 0 && row >= 0 && !fits;
         append_by_warp(&l.head->settle, left, position);

@@ -24,7 +24,7 @@ __device__ inline float distance_by_warp(const T *a, const T *b, int d)
         const float difference = static_cast<float>(a[f] - b[f]);
         sum = fmaf(difference, difference, sum);
     }
-    return fminf(sum_over_warp(sum), 3e38f); // NaN too becomes "far"
+    return fminf(sum_lanes(sum), 3e38f); // NaN too becomes "far"
 }
 
 // Block i: distances from sample i to all samples; and the reach of every sample-th centroid.
@@ -47,8 +47,7 @@ __global__ void pair_kernel(View<T> view, const Control *control, Layout<T> l)
             const T away = view.centroids[std::int64_t{j} * view.d + f] - view.centroids[f];
             most = max(most, away < 0 ? -away : away);
         }
-    for (int offset = 16; offset > 0; offset >>= 1)
-        most = max(most, __shfl_xor_sync(~0u, most, offset));
+    most = max_lanes(most);
     if ((threadIdx.x & 31) == 0)
         raise(&l.groups_at->reach, static_cast<double>(most));
 }
@@ -75,8 +74,7 @@ __global__ void seed_kernel(const Control *control, Layout<T> l, int k)
             near = fminf(near, l.pairs[chosen * l.sample + i]);
             mine = static_cast<unsigned long long>(__float_as_uint(near)) << 32 | static_cast<unsigned>(i);
         }
-        for (int offset = 16; offset > 0; offset >>= 1)
-            mine = max(mine, __shfl_xor_sync(~0u, mine, offset));
+        mine = max_lanes(mine);
         if ((i & 31) == 0)
             atomicMax(&farthest[g & 1], mine);
         __syncthreads();
@@ -133,7 +131,7 @@ __global__ void pivot_kernel(View<T> view, const Control *control, Layout<T> l)
         if (f < view.d)
             l.pivots[g * view.d + f] = view.centroids[f] + mean;
     }
-    square = sum_over_warp(square);
+    square = sum_lanes(square);
     if ((threadIdx.x & 31) == 0)
         partial[threadIdx.x / 32] = square;
     __syncthreads();

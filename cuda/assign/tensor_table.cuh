@@ -33,7 +33,7 @@ __device__ inline void note_drift(const View<T> &view, const Layout<T> &l, int j
         square = fmaf(away, away, square);
         l.last[at] = now;
     }
-    const float length = sqrtf(sum_over_warp(square)) * (1.0f + 0x1p-10f) + 0x1p-60f;
+    const float length = sqrtf(sum_lanes(square)) * (1.0f + 0x1p-10f) + 0x1p-60f;
     if ((threadIdx.x & 31) == 0)
         l.drift[j] = length < 0x1p100f ? length : infinity();
 }
@@ -57,8 +57,8 @@ __global__ void facts_kernel(View<T> view, const Control *control, Layout<T> l)
         norm = ::fma(static_cast<double>(rounded), static_cast<double>(rounded), norm);
         lost = fmaf(value - rounded, value - rounded, lost);
     }
-    norm = sum_over_warp(norm);
-    lost = sum_over_warp(lost);
+    norm = sum_lanes(norm);
+    lost = sum_lanes(lost);
     const float length = static_cast<float>(sqrt(norm));
     // Besides what fp16 loses: the 2^-23 that centred() may be off.
     const float residual = (sqrtf(lost) * (1.0f + 0x1p-10f) + (length + sqrtf(lost)) * 0x1p-22f);

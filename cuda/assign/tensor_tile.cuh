@@ -201,10 +201,8 @@ __global__ void __launch_bounds__(256, sizeof(T) == 4 ? 4 : 2)
     }
 #pragma unroll
     for (int r = 0; r < halves_rows; ++r) {
-        for (int offset = Lanes / 2; offset > 0; offset >>= 1) {
-            square[r] += __shfl_xor_sync(~0u, square[r], offset);
-            lost[r] += __shfl_xor_sync(~0u, lost[r], offset);
-        }
+        square[r] = sum_lanes<Lanes>(square[r]);
+        lost[r] = sum_lanes<Lanes>(lost[r]);
         if (lane % Lanes == 0)
             l.measures[place[r]] = {square[r], lost[r]};
     }

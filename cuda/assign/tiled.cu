@@ -148,13 +148,10 @@ struct NearestSoFar {
         if (distance < nearest.distance)
             nearest = {distance, at};
     }
-    __device__ void join_lanes(int width)
+    template <int Lanes>
+    __device__ void join_lanes()
     {
-        for (int offset = width / 2; offset > 0; offset >>= 1) {
-            const Nearest other = {__shfl_xor_sync(~0u, nearest.distance, offset),
-                                   __shfl_xor_sync(~0u, nearest.label, offset)};
-            nearest = before(other, nearest) ? other : nearest;
-        }
+        nearest = nearest_in_lanes<Lanes>(nearest);
     }
     __device__ int label(int) const { return nearest.label; }
 };
@@ -205,7 +202,7 @@ __global__ void __launch_bounds__(threads)
         }
 #pragma unroll
         for (int i = 0; i < each; ++i) {
-            kept[i].join_lanes(side);
+            kept[i].template join_lanes<side>();
             if (x == 0)
                 label[y * each + i] = kept[i].label(view.d);
         }

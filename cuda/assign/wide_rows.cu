@@ -24,6 +24,7 @@
 // centroid stays below their sum, so that the contract's roundings (2^-39) are still covered.
 #include "assign/wide_rows.hpp"
 
+#include "device/best.cuh"
 #include "device/exact.cuh"
 
 namespace pgkm::cuda {
@@ -66,8 +67,7 @@ __global__ void __launch_bounds__(threads) way_kernel(View<float> view, const Co
         sum = ::fma(difference, difference, sum);
         kept.last[from + f] = now;
     }
-    for (int offset = 16; offset > 0; offset >>= 1)
-        sum += __shfl_xor_sync(~0u, sum, offset);
+    sum = sum_lanes(sum);
     if (self % 32 == 0)
         parts[self / 32] = sum;
     __syncthreads();
@@ -186,20 +186,16 @@ struct Verdict {
 template <int K>
 __device__ inline Verdict judge(const float (&distance)[K], int k, float widening)
 {
-    float best = INFINITY, second = INFINITY;
-    int label = 0;
+    Best best = Best::none();
 #pragma unroll
     for (int j = 0; j < K; ++j)
-        if (j < k) {
-            second = fminf(second, fmaxf(best, distance[j]));
-            label = distance[j] < best ? j : label;
-            best = fminf(best, distance[j]);
-        }
-    const float farther = fminf(second, 0x1p127f) * (1.0f - widening) - 0x1p-120f;
-    const float nearer = fmaf(best, widening, best) + 0x1p-120f;
+        if (j < k)
+            best.take(distance[j], j);
+    const float farther = fminf(best.second, 0x1p127f) * (1.0f - widening) - 0x1p-120f;
+    const float nearer = fmaf(best.least, widening, best.least) + 0x1p-120f;
     if (!(farther > nearer + 0x1p-120f)) // infinite, too
-        return {label, 0.0f};
-    return {label, __fsub_rd(__fsqrt_rd(farther), __fsqrt_ru(nearer))};
+        return {best.index, 0.0f};
+    return {best.index, __fsub_rd(__fsqrt_rd(farther), __fsqrt_ru(nearer))};
 }
 
 // Up to four of the open rows among the 32 from `first` on; takes them from `open`.

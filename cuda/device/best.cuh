@@ -24,10 +24,11 @@ struct Best {
         index = other.least < least ? other.index : index;
         least = fminf(least, other.least);
     }
-    // The best of `width` neighbouring lanes of a warp, a power of two, for all of them; by all lanes.
-    __device__ void join_lanes(int width)
+    // The best of `Lanes` neighbouring lanes of a warp, a power of two, for all of them; by all lanes.
+    template <int Lanes>
+    __device__ void join_lanes()
     {
-        for (int offset = width / 2; offset > 0; offset >>= 1)
+        for (int offset = Lanes / 2; offset > 0; offset >>= 1)
             join({__shfl_xor_sync(~0u, least, offset), __shfl_xor_sync(~0u, second, offset),
                   __shfl_xor_sync(~0u, index, offset)});
     }

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "device/view.cuh"
+#include "device/warp.cuh"
 
 namespace pgkm::cuda {
 
@@ -74,9 +75,11 @@ __device__ inline bool before(const Nearest &a, const Nearest &b)
     return a.distance < b.distance || (a.distance == b.distance && a.label < b.label);
 }
 
-__device__ inline Nearest nearest_in_warp(Nearest mine)
+// The nearest of what `Lanes` neighbouring lanes of a warp have, a power of two, for all of them; by all lanes.
+template <int Lanes = 32>
+__device__ inline Nearest nearest_in_lanes(Nearest mine)
 {
-    for (int offset = 16; offset > 0; offset >>= 1) {
+    for (int offset = Lanes / 2; offset > 0; offset >>= 1) {
         const Nearest other = {__shfl_xor_sync(~0u, mine.distance, offset), __shfl_xor_sync(~0u, mine.label, offset)};
         if (before(other, mine))
             mine = other;
@@ -94,7 +97,7 @@ __device__ inline Nearest settle_by_warp(const T *row, const T *centroids, int k
         if (before(candidate, mine))
             mine = candidate;
     }
-    return nearest_in_warp(mine);
+    return nearest_in_lanes(mine);
 }
 
 // body(f) for the features 0 .. d - 1: unrolled to D of them, or a loop where D is 0.

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "device/warp.cuh"
+
 namespace pgkm::cuda {
 
 // Feature that lane `q` of a quad holds in slot w of the c-th sixteen, loads being W values wide.

@@ -20,8 +20,7 @@ constexpr std::size_t sums_bytes = 32768; // most of a block's sums
 template <int D>
 struct Rows {
     float x[per_lane][D];
-    float least[per_lane], second[per_lane];
-    int label[per_lane];
+    Best best[per_lane];
     int last[per_lane]; // label of the iteration before
 };
 
@@ -58,10 +57,8 @@ __device__ inline void start_rows(const WarpMemory<D> &own, Rows<D> &rows)
             rows.x[r][f] = middle - rows.x[r][f];
     }
 #pragma unroll
-    for (int r = 0; r < per_lane; ++r) {
-        rows.least[r] = rows.second[r] = INFINITY;
-        rows.label[r] = 0;
-    }
+    for (int r = 0; r < per_lane; ++r)
+        rows.best[r] = Best::none();
 }
 
 // Compares the first P rows of each lane with `count` centroids of the warp's memory.
@@ -79,9 +76,7 @@ __device__ inline void compare(const WarpMemory<D> &own, int count, Rows<D> &row
 #pragma unroll
             for (int f = 0; f < D; ++f)
                 score = __fmaf_rn(rows.x[r][f], c[f], score);
-            rows.second[r] = fminf(rows.second[r], fmaxf(rows.least[r], score));
-            rows.label[r] = score < rows.least[r] ? head.number : rows.label[r];
-            rows.least[r] = fminf(rows.least[r], score);
+            rows.best[r].take(score, head.number);
         }
     }
 }
@@ -205,8 +200,9 @@ __device__ void take_leaf(const MoveArguments &a, const LeafRows &leaves, const 
         const bool exists = r * 32 + lane < range.count;
         int label = list.number;
         if (list.length > 1) {
-            label = rows.label[r];
-            unsigned open = __ballot_sync(~0u, exists && !(rows.second[r] > rows.least[r] + margin));
+            const Best &best = rows.best[r];
+            label = best.index;
+            unsigned open = __ballot_sync(~0u, exists && !(best.second > best.least + margin));
             for (; open != 0; open &= open - 1) {
                 const int of = __ffs(static_cast<int>(open)) - 1;
                 const int settled = settle<D>(a.view, leaves.values + std::int64_t{row - lane + of} * D,

@@ -5,6 +5,7 @@
 // warps, and compares a row with all centroids.
 #pragma once
 
+#include "device/best.cuh"
 #include "fused/leaves_lists.cuh"
 
 namespace pgkm::cuda {
@@ -42,7 +43,7 @@ __device__ __noinline__ int settle(const View<float> &view, const float *row, in
     if (length <= long_list) {
         for (int i = static_cast<int>(threadIdx.x & 31); i < length; i += 32)
             compare_exactly(number(i));
-        return nearest_in_warp(mine).label;
+        return nearest_in_lanes(mine).label;
     }
     float x[D];
     load_row<D>(row, 0, D, x);
@@ -54,25 +55,22 @@ __device__ __noinline__ int settle(const View<float> &view, const float *row, in
             sum = __fmaf_rn(x[f] - c[f], x[f] - c[f], sum);
         return sum;
     };
-    float least = INFINITY, second = INFINITY; // of the lane
-    int label = 0;
+    Best best = Best::none(); // of the lane
 #pragma unroll 4
     for (int i = static_cast<int>(threadIdx.x & 31); i < length; i += 32) {
         const int j = number(i);
-        const float other = square(j);
-        second = fminf(second, fmaxf(least, other));
-        label = other < least ? j : label;
-        least = fminf(least, other);
+        best.take(square(j), j);
     }
-    const float limit = __uint_as_float(__reduce_min_sync(~0u, __float_as_uint(least))) * (1.0f + 0x1p-18f) + 0x1p-100f;
-    if (!(second > limit)) { // more than one of the lane's; NaN is none, for values are finite
+    const float limit =
+        __uint_as_float(__reduce_min_sync(~0u, __float_as_uint(best.least))) * (1.0f + 0x1p-18f) + 0x1p-100f;
+    if (!(best.second > limit)) { // more than one of the lane's; NaN is none, for values are finite
         for (int i = static_cast<int>(threadIdx.x & 31); i < length; i += 32)
             if (!(square(number(i)) > limit))
                 compare_exactly(number(i));
-    } else if (!(least > limit)) {
-        compare_exactly(label);
+    } else if (!(best.least > limit)) {
+        compare_exactly(best.index);
     }
-    return nearest_in_warp(mine).label;
+    return nearest_in_lanes(mine).label;
 }
 
 // Puts a leaf off, unless too many are already; by the whole warp.

@@ -4,6 +4,7 @@
 
 #include "device/halves.cuh"
 #include "device/quad.cuh"
+#include "device/warp.cuh"
 #include "fused/moves.hpp"
 #include "plan/choose.hpp"
 
@@ -89,8 +90,7 @@ __device__ void measure_centroids(const Centroids &centroids, const float *shift
             const double centred = static_cast<double>(centroids[j][f] - shift[f]);
             square += centred * centred;
         }
-        for (int offset = 4; offset > 0; offset >>= 1)
-            square += __shfl_xor_sync(~0u, square, offset);
+        square = sum_lanes<8>(square);
         if ((self & 7) == 0 && j < centroids.k)
             squares[j] = square;
     }
@@ -125,8 +125,7 @@ __device__ int list_centroids(const Shared &shared, int k, float radius, Reach &
     float least = INFINITY, largest = 0.0f;
     for (int j = lane; j < k; j += 32)
         least = fminf(least, static_cast<float>(shared.squares[j]));
-    for (int offset = 16; offset > 0; offset >>= 1)
-        least = fminf(least, __shfl_xor_sync(~0u, least, offset));
+    least = join_lanes(least, [](float a, float b) { return fminf(a, b); });
     // Nearer to some row x than the centroid nearest to the pivot s is: |c - s| <= least + 2 |x - s|.
     const float limit = (sqrtf(least) + 2.0f * radius) * (1.0f + 0x1p-16f), square_limit = limit * limit;
     int listed = 0;
@@ -141,10 +140,7 @@ __device__ int list_centroids(const Shared &shared, int k, float radius, Reach &
         }
         listed += __popc(ballot);
     }
-    for (int offset = 16; offset > 0; offset >>= 1) {
-        const float other = __shfl_xor_sync(~0u, largest, offset);
-        largest = other > largest || isnan(other) ? other : largest;
-    }
+    largest = join_lanes(largest, [](float own, float other) { return other > own || isnan(other) ? other : own; });
     reach = {sqrtf(least) * (1.0f + 0x1p-20f), sqrtf(largest) * (1.0f + 0x1p-20f)};
     return listed;
 }

@@ -53,8 +53,7 @@ __device__ void load_rows(const RowSource &source, int d, const Shared &shared, 
     }
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
-        square[h] += __shfl_xor_sync(~0u, square[h], 1);
-        square[h] += __shfl_xor_sync(~0u, square[h], 2);
+        square[h] = sum_lanes<4>(square[h]);
     }
 }
 
@@ -178,17 +177,6 @@ __device__ inline double rough_distance(const float *x, const float *c, int d)
     return sum + __shfl_xor_sync(~0u, sum, 2);
 }
 
-// The label of one row by the contract's distances, by a whole warp: lanes share out the centroids.
-__device__ inline std::int32_t exact_label(const float *x, const Centroids &centroids)
-{
-    Nearest mine = {INFINITY, INT_MAX};
-    for (int j = static_cast<int>(threadIdx.x & 31); j < centroids.k; j += 32) {
-        const Nearest candidate = {exact_distance(x, centroids[j], centroids.d), j};
-        mine = before(candidate, mine) ? candidate : mine;
-    }
-    return nearest_in_warp(mine).label;
-}
-
 // The label of the quad's row among its candidates by the contract's distances; each lane measures its own.
 __device__ inline int exact_among(const float *x, const Centroids &centroids, const std::int32_t *listed, unsigned mask)
 {
@@ -199,11 +187,7 @@ __device__ inline int exact_among(const float *x, const Centroids &centroids, co
         mine = before(candidate, mine) ? candidate : mine;
     }
     __syncwarp();
-    for (int other = 1; other <= 2; ++other) {
-        const Nearest theirs = {__shfl_xor_sync(~0u, mine.distance, other), __shfl_xor_sync(~0u, mine.label, other)};
-        mine = before(theirs, mine) ? theirs : mine;
-    }
-    return mine.label;
+    return nearest_in_lanes<4>(mine).label;
 }
 
 // Labels of the warp's open rows, a quad each: float64 distances to the candidates, and the contract's own where those
@@ -241,7 +225,8 @@ __device__ __noinline__ int settle(RowSource source, Centroids centroids, const 
     for (unsigned left = __ballot_sync(~0u, label < 0); left != 0;) {
         const int owner = __ffs(static_cast<int>(left)) - 1;
         const std::int32_t open_row = __shfl_sync(~0u, row, owner);
-        const std::int32_t exact = exact_label(source.row(open_row), centroids);
+        const std::int32_t exact =
+            settle_by_warp(source.row(open_row), centroids.values, centroids.k, centroids.d).label;
         if (row == open_row)
             label = exact;
         left &= ~__ballot_sync(~0u, row == open_row);

@@ -13,7 +13,9 @@
 // Threads: each sees to rows of its own; stage_centroids() wants a barrier behind it.
 #pragma once
 
+#include "device/best.cuh"
 #include "device/exact.cuh"
+#include "device/load_row.cuh"
 #include "groups/groups.hpp"
 
 namespace pgkm::cuda {
@@ -27,17 +29,7 @@ template <int D>
 __device__ inline GroupRow<D> load_group_row(const View<float> &view, std::int64_t row)
 {
     GroupRow<D> r;
-    const float *from = view.values + row * view.d;
-    if constexpr (D % 4 == 0)
-        if (view.d == D && reinterpret_cast<std::uintptr_t>(view.values) % 16 == 0) {
-#pragma unroll
-            for (int f = 0; f < D; f += 4)
-                *reinterpret_cast<float4 *>(&r.x[f]) = *reinterpret_cast<const float4 *>(from + f);
-            return r;
-        }
-#pragma unroll
-    for (int f = 0; f < D; ++f)
-        r.x[f] = f < view.d ? from[f] : 0.0f;
+    load_row<D>(view.values, row, view.d, r.x);
     return r;
 }
 
@@ -59,25 +51,14 @@ template <int D, int R>
 __device__ inline void labels_of(const View<float> &view, const GroupRow<D> (&row)[R], const std::int32_t (&at)[R],
                                  const float *centroids, int (&label)[R])
 {
-    float best[R], second[R];
+    Best best[R];
 #pragma unroll
-    for (int i = 0; i < R; ++i) {
-        best[i] = INFINITY;
-        second[i] = INFINITY;
-        label[i] = 0;
-    }
+    for (int i = 0; i < R; ++i)
+        best[i] = Best::none();
 #pragma unroll 1
     for (int j = 0; j < view.k; ++j) {
         alignas(16) float c[D];
-        if constexpr (D % 4 == 0) {
-#pragma unroll
-            for (int f = 0; f < D; f += 4)
-                *reinterpret_cast<float4 *>(&c[f]) = *reinterpret_cast<const float4 *>(centroids + j * D + f);
-        } else {
-#pragma unroll
-            for (int f = 0; f < D; ++f)
-                c[f] = centroids[j * D + f];
-        }
+        load_row<D>(centroids, j, D, c);
 #pragma unroll
         for (int i = 0; i < R; ++i) {
             float sum = 0.0f;
@@ -86,16 +67,15 @@ __device__ inline void labels_of(const View<float> &view, const GroupRow<D> (&ro
                 const float difference = row[i].x[f] - c[f];
                 sum = __fmaf_rn(difference, difference, sum);
             }
-            second[i] = fminf(second[i], fmaxf(best[i], sum));
-            label[i] = sum < best[i] ? j : label[i];
-            best[i] = fminf(best[i], sum);
+            best[i].take(sum, j);
         }
     }
     constexpr float slack = 1.0f + 4.0f * (D + 4) * 0x1p-24f;
 #pragma unroll
     for (int i = 0; i < R; ++i)
-        if (!(second[i] > best[i] * slack + 0x1p-130f))
-            label[i] = settle_group_row<D>(view.values + std::int64_t{at[i]} * view.d, view.d, centroids, view.k);
+        label[i] = best[i].second > best[i].least * slack + 0x1p-130f
+                       ? best[i].index
+                       : settle_group_row<D>(view.values + std::int64_t{at[i]} * view.d, view.d, centroids, view.k);
 }
 
 // A labeller has: Element, the type of the rows; pitch(d), the features of a centroid in shared memory; blocks, how

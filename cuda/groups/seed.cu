@@ -34,8 +34,7 @@ struct Shared {
 
 __device__ unsigned long long sum_in_block(Shared &s, unsigned long long mine)
 {
-    for (int offset = 16; offset > 0; offset >>= 1)
-        mine += __shfl_xor_sync(~0u, mine, offset);
+    mine = sum_lanes(mine);
     __syncthreads();
     if ((threadIdx.x & 31) == 0)
         s.parts[threadIdx.x / 32] = mine;
@@ -152,8 +151,7 @@ __device__ double update_nearest(const SeedRows<T> &rows, Shared &s, const std::
         rows.nearest[i] = fresh ? distance : fmin(rows.nearest[i], distance);
         largest = fmax(largest, rows.nearest[i]);
     }
-    for (int offset = 16; offset > 0; offset >>= 1)
-        largest = fmax(largest, __shfl_xor_sync(~0u, largest, offset));
+    largest = max_lanes(largest);
     __syncthreads();
     if ((threadIdx.x & 31) == 0)
         s.largest[threadIdx.x / 32] = largest;

@@ -94,11 +94,8 @@ class Filter {
                 sum = fmaf(value, value, sum);
                 squares = fmaf(value * value, value * value, squares);
             }
-#pragma unroll
-            for (int distance = 16; distance > 0; distance /= 2) {
-                sum += __shfl_xor_sync(~0u, sum, distance);
-                squares += __shfl_xor_sync(~0u, squares, distance);
-            }
+            sum = sum_lanes(sum);
+            squares = sum_lanes(squares);
             if (lane() == 0) {
                 norms_[2 * own] = sqrtf(sum) * (1.0f + 0x1p-14f);
                 norms_[2 * own + 1] = Diagonal ? sqrtf(squares) * (1.0f + 0x1p-14f) : sum;

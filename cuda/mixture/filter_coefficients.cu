@@ -10,14 +10,6 @@
 namespace pgkm::cuda::mixture {
 namespace {
 
-__device__ double sum_of_warp(double value)
-{
-#pragma unroll
-    for (int distance = 16; distance > 0; distance /= 2)
-        value += __shfl_xor_sync(~0u, value, distance);
-    return value;
-}
-
 // A warp for each feature: the power of two near the components' mean factor, by their exponents.
 __global__ void __launch_bounds__(128) scales_kernel(const MixtureView *view, int d, bool diagonal,
                                                      std::int64_t factor_stride, float *scales, int features)
@@ -29,7 +21,7 @@ __global__ void __launch_bounds__(128) scales_kernel(const MixtureView *view, in
     double sum = 0.0;
     for (int j = lane; j < mixture.k && f < d; j += 32)
         sum += ilogb(mixture.factors[j * factor_stride + (diagonal ? f : 0)]);
-    sum = sum_of_warp(sum);
+    sum = sum_lanes(sum);
     if (lane == 0)
         scales[f] = f < d ? ldexpf(1.0f, max(-100, min(100, static_cast<int>(sum / mixture.k)))) : 0.0f;
 }
@@ -62,9 +54,9 @@ __global__ void __launch_bounds__(128)
         }
         constant -= 0.5 * (w * m) * (w * m);
     }
-    constant = sum_of_warp(constant);
-    linear_norm = sum_of_warp(linear_norm);
-    square_norm = sum_of_warp(square_norm);
+    constant = sum_lanes(constant);
+    linear_norm = sum_lanes(linear_norm);
+    square_norm = sum_lanes(square_norm);
     if (lane != 0)
         return;
     const double of_steps = static_cast<double>(layout.runs * layout.features / 16) * 0x1p-18;

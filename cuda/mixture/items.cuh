@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "device/warp.cuh"
+
 namespace pgkm::cuda::mixture {
 
 // Where a problem's sums lie, in float64: for each component its mass, then the log-likelihood; the

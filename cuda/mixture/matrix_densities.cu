@@ -130,8 +130,7 @@ __global__ void __launch_bounds__(matrix_threads, 3) full_kernel(Launch<T> launc
         double *out = launch.workspace + item.shares + std::int64_t{j} * item.n;
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
-            square[half] += __shfl_xor_sync(~0u, square[half], 1);
-            square[half] += __shfl_xor_sync(~0u, square[half], 2);
+            square[half] = sum_lanes<4>(square[half]);
             if (lane % 4 == 0 && own + 8 * half < item.n)
                 out[own + 8 * half] = fma(-0.5, square[half], mixture.constants[j]);
         }

@@ -21,14 +21,6 @@ __device__ bool stopped(const SparseLaunch<T> &launch)
     return *const_cast<const volatile std::int32_t *>(launch.stop) != 0;
 }
 
-__device__ double sum_of_warp(double value)
-{
-#pragma unroll
-    for (int distance = 16; distance > 0; distance /= 2)
-        value += __shfl_xor_sync(~0u, value, distance);
-    return value;
-}
-
 // The log density of component j at a row; all lanes of the warp.
 template <typename T>
 __device__ double log_density(const SparseLaunch<T> &launch, const MixtureView &mixture, const T *row, int j)
@@ -42,7 +34,7 @@ __device__ double log_density(const SparseLaunch<T> &launch, const MixtureView &
         const double z = (static_cast<double>(row[f]) - mean[f]) * factor[launch.diagonal ? f : 0];
         square = fma(z, z, square);
     }
-    return fma(-0.5, sum_of_warp(square), mixture.constants[j]);
+    return fma(-0.5, sum_lanes(square), mixture.constants[j]);
 }
 
 // The pairs of a row, and its log-likelihood.
@@ -79,7 +71,7 @@ __device__ double share_row(const SparseLaunch<T> &launch, const MixtureView &mi
     double sum = 0.0;
     for (int i = lane; i < count; i += 32)
         sum += arrays.shares[first + i] = exp(arrays.shares[first + i] - largest);
-    sum = sum_of_warp(sum);
+    sum = sum_lanes(sum);
     for (int i = lane; i < count; i += 32)
         arrays.shares[first + i] /= sum;
     return largest + log(sum);

@@ -44,9 +44,7 @@ __global__ void __launch_bounds__(threads)
                 square[f] = -0.5 * w * w;
             sum = fma(w * m, w * m, sum);
         }
-#pragma unroll
-        for (int distance = 16; distance > 0; distance /= 2)
-            sum += __shfl_xor_sync(~0u, sum, distance);
+        sum = sum_lanes(sum);
         if (lane != 0)
             continue;
         constants[j] = j < mixture.k ? fma(-0.5, sum, mixture.constants[j]) : -INFINITY;

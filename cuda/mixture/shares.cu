@@ -96,9 +96,7 @@ __global__ void __launch_bounds__(threads) share_sums_kernel(Launch<T> launch, b
 #pragma unroll 4
         for (int i = lane; i < item.n; i += 32)
             sum += values[i];
-#pragma unroll
-        for (int distance = 16; distance > 0; distance /= 2)
-            sum += __shfl_xor_sync(~0u, sum, distance);
+        sum = sum_lanes(sum);
         if (lane == 0)
             mixture.sums[item.slot * mixture.layout.values() + j] += sum;
     }

@@ -4,6 +4,7 @@
 // Entry e of thread t lies at e x threads + t, so that lanes use banks of their own, and no two threads add to the same
 // sum. Tables lie in shared memory as long as those of a warp fit it, else in global memory. To use: a handful of sums.
 #include "papers/copies.cuh"
+#include "device/warp.cuh"
 
 namespace pgkm::cuda {
 namespace {
@@ -36,8 +37,7 @@ __global__ void tables_kernel(View<T> view, const Control *control, const std::i
         std::int64_t sum = 0;
         for (int t = lane; t < threads; t += 32)
             sum += of_block[e * threads + t];
-        for (int offset = 16; offset > 0; offset >>= 1)
-            sum += __shfl_xor_sync(~0u, sum, offset);
+        sum = sum_lanes(sum);
         if (lane == 0 && sum != 0)
             add_integer(sums + 2 * e, sum);
     }

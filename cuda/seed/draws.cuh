@@ -14,8 +14,7 @@ template <int Threads>
 __device__ inline unsigned long long sum_in_block(unsigned long long mine)
 {
     __shared__ unsigned long long parts[Threads / 32];
-    for (int offset = 16; offset > 0; offset >>= 1)
-        mine += __shfl_xor_sync(~0u, mine, offset);
+    mine = sum_lanes(mine);
     __syncthreads();
     if ((threadIdx.x & 31) == 0)
         parts[threadIdx.x / 32] = mine;

@@ -46,8 +46,7 @@ __device__ inline int nearest_pivot(const GreedyRows<T> &rows, const T *row, int
         }
 #pragma unroll
         for (int p = 0; p < some; ++p) {
-            square[p] += __shfl_xor_sync(~0u, square[p], 1);
-            square[p] += __shfl_xor_sync(~0u, square[p], 2);
+            square[p] = sum_lanes<4>(square[p]);
             if (first + p < rows.pivot_count && square[p] < least) {
                 least = square[p];
                 nearest = first + p;

@@ -194,8 +194,7 @@ class Holder {
                 if (distances[i] < block_.nearest[i])
                     mine += static_cast<unsigned long long>(quantise_mass(block_.nearest[i], scale) -
                                                             quantise_mass(distances[i], scale));
-            for (int offset = 16; offset > 0; offset >>= 1)
-                mine += __shfl_xor_sync(~0u, mine, offset);
+            mine = sum_lanes(mine);
             if (lane_ == 0 && mine != 0) {
                 atomicAdd(&gains[trial][0], mine & 0xffffffffULL);
                 atomicAdd(&gains[trial][1], mine >> 32);

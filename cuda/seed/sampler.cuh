@@ -65,8 +65,7 @@ __device__ inline bool is_top(double nearest, int exponent)
 // Raises the largest v_i by what each lane of a warp found; by all lanes.
 __device__ inline void raise_largest(unsigned long long *bits, double largest)
 {
-    for (int offset = 16; offset > 0; offset >>= 1)
-        largest = fmax(largest, __shfl_xor_sync(~0u, largest, offset));
+    largest = max_lanes(largest);
     if ((threadIdx.x & 31) == 0 && largest > 0.0)
         atomicMax(bits, static_cast<unsigned long long>(__double_as_longlong(largest)));
 }

@@ -5,6 +5,7 @@
 
 #include "device/last_block.cuh"
 #include "device/view.cuh"
+#include "device/warp.cuh"
 
 namespace pgkm::cuda {
 
@@ -59,8 +60,7 @@ __device__ inline double sum_by_block(int k, Term &&term)
 #pragma unroll 8
     for (int j = self; j < k; j += threads)
         sum += term(j);
-    for (int offset = 16; offset > 0; offset >>= 1)
-        sum += __shfl_xor_sync(~0u, sum, offset);
+    sum = sum_lanes(sum);
     if (self % 32 == 0)
         parts[self / 32] = sum;
     __syncthreads();
