@@ -31,7 +31,7 @@ struct GlobalRoom {
 template <typename Body>
 bool with_exact_size(int d, Body &&body)
 {
-    return with_size<1, 2, 3, 4, 6, 8, 10, 12, 14, 16, 18, 20, exact_register_d>(d, body);
+    return with_size<1, 2, 3, 4, 6, 8, 12, 16, exact_register_d>(d, body);
 }
 
 // Room::blocks of a multiprocessor leave as many registers as rows need; 0: the compiler sees to that by itself.

@@ -5,9 +5,10 @@
 // Barriers part chunks; within one, warps share nothing.
 //
 // A product starts from |c~|^2 / 2 and takes x~ c~ off: its results are halved scores. Per row the least and second
-// least of octets (device/leaders.cuh) are kept. The winning octet is looked into again in float32. A row whose second
-// least score, there or of another octet, lies above the limit has its label; the others go through the second pass
-// (tensor_passes.cuh).
+// least of octets (device/best.cuh) are kept. An octet: the eight columns that a lane has of four tiles of a
+// product; its number is 4 x that of the four tiles + the lane of the quad. The winning octet is looked into again in
+// float32. A row whose second least score, there or of another octet, lies above the limit has its label; the others go
+// through the second pass (tensor_passes.cuh).
 //
 // The bound is that of tensor.cu without weights: with |c~_m|, |c~_j| <= r, |b_m|, |b_j| <= R and |u_m| <= v, where
 // v^2 = |x~|^2 + S_m + e and |u_j| <= v + 2 |a| + 2 R,
@@ -19,7 +20,7 @@
 #pragma once
 
 #include "assign/tensor_passes.cuh"
-#include "device/leaders.cuh"
+#include "device/best.cuh"
 
 namespace pgkm::cuda::tensor {
 namespace {
@@ -29,6 +30,34 @@ constexpr int narrow_strips = 4; // of 16 rows, that a warp takes at a time
 constexpr int narrow_tile = 16 * narrow_strips;
 constexpr int narrow_unit = narrow_threads / 32 * narrow_tile; // a chunk is a multiple of it
 constexpr int octet_tiles = 4;
+
+// The column of an octet's score i.
+__device__ inline int octet_column(int octet, int i)
+{
+    return octet / 4 * 32 + i / 2 * 8 + 2 * (octet & 3) + i % 2;
+}
+
+// Field by field: the structures stay in registers.
+__device__ inline Best pick(bool first, const Best &a, const Best &b)
+{
+    return {first ? a.least : b.least, first ? a.second : b.second, first ? a.index : b.index};
+}
+
+// Of two strips of 16 rows, whose row l / 4 + 8 h value[m][h] is of in lane l: the best of the lane's own row, in strip
+// l / 2 % 2 and half l % 2.
+__device__ inline Best own_best(const Best (&value)[2][2])
+{
+    const bool odd = threadIdx.x & 1, upper = threadIdx.x & 2;
+    Best pair[2];
+#pragma unroll
+    for (int m = 0; m < 2; ++m) {
+        pair[m] = pick(odd, value[m][1], value[m][0]);
+        pair[m].join(pick(odd, value[m][0], value[m][1]).of_lane(1));
+    }
+    Best own = pick(upper, pair[1], pair[0]);
+    own.join(pick(upper, pair[0], pair[1]).of_lane(2));
+    return own;
+}
 
 // Columns in shared memory, S sixteens of features: tiles of eight as the lanes of a product hold them, negated, and
 // what products start from, twice for the rows of both halves of a strip. A tile's words are turned by 16 bytes for
@@ -110,15 +139,15 @@ struct NarrowLimits {
     }
 };
 
-// The leaders of a warp's rows, given as fp16, over `columns` columns, a multiple of 32.
+// The best octets of a warp's rows, given as fp16, over `columns` columns, a multiple of 32.
 template <int S>
 __device__ inline void sweep(const NarrowTable<S> &table, const unsigned (&rows)[narrow_strips][S][4], int columns,
-                             Leaders (&leaders)[narrow_strips][2])
+                             Best (&best)[narrow_strips][2])
 {
     const int lane = static_cast<int>(threadIdx.x & 31);
     const float4 *starts = table.starts + (lane & 3);
     int octet = lane & 3;
-    const float zero = columns < 0 ? 1.0f : -0.0f; // columns are never negative
+    const float zero = unknown_zero(columns);
 #pragma unroll 1
     for (int tile = 0; tile < columns / 8; tile += octet_tiles, octet += 4) {
         const uint2 *slots = table.slots + tile * 32 * S + table.turned(lane * S, tile);
@@ -149,7 +178,7 @@ __device__ inline void sweep(const NarrowTable<S> &table, const unsigned (&rows)
         for (int m = 0; m < narrow_strips; ++m)
 #pragma unroll
             for (int h = 0; h < 2; ++h)
-                leaders[m][h].add(least[m][h], octet, zero);
+                best[m][h].take(least[m][h], octet, zero);
     }
 }
 
@@ -195,7 +224,7 @@ __device__ inline Best look(const NarrowTable<S> &table, const unsigned *row, in
 // The lane's own row: its label, or a place on a list of what is open.
 template <typename T, int S>
 __device__ inline void decide_narrow(const View<T> &view, const Layout<T> &l, const NarrowTable<S> &table,
-                                     const Rows &rows, const Chunk &chunk, int at, const Leaders &own,
+                                     const Rows &rows, const Chunk &chunk, int at, const Best &own,
                                      std::int32_t *labels)
 {
     const bool there = at < rows.count;
@@ -204,7 +233,7 @@ __device__ inline void decide_narrow(const View<T> &view, const Layout<T> &l, co
     NarrowLimits limits = {infinity(), infinity()};
     if (chunk.wanted > 0) {
         found = look<S>(table, reinterpret_cast<const unsigned *>(l.halves + std::int64_t{place} * l.d8), l.d8 / 2,
-                        own.octet);
+                        own.index);
         limits = NarrowLimits::of<S>(fmaxf(found.least, own.least), l.measures[place], chunk, view.d);
     }
     const bool bounded = limits.threshold < 0x1p100f; // false for NaN, too
@@ -274,7 +303,7 @@ __global__ void __launch_bounds__(narrow_threads, 1)
         __syncthreads();
         for (int first = static_cast<int>(threadIdx.x / 32) * narrow_tile; first < rows.count; first += narrow_unit) {
             unsigned x[narrow_strips][S][4];
-            Leaders leaders[narrow_strips][2];
+            Best best[narrow_strips][2];
 #pragma unroll
             for (int m = 0; m < narrow_strips; ++m)
 #pragma unroll
@@ -289,14 +318,14 @@ __global__ void __launch_bounds__(narrow_threads, 1)
                             const int word = 8 * s + 4 * half + (lane & 3);
                             x[m][s][h + 2 * half] = word < words ? row[word] : 0u;
                         }
-                    leaders[m][h] = Leaders::none();
+                    best[m][h] = Best::none();
                 }
-            sweep<S>(table, x, columns, leaders);
+            sweep<S>(table, x, columns, best);
 #pragma unroll
             for (int m = 0; m < narrow_strips; m += 2) {
-                const Leaders pair[2][2] = {{leaders[m][0], leaders[m][1]}, {leaders[m + 1][0], leaders[m + 1][1]}};
+                const Best pair[2][2] = {{best[m][0], best[m][1]}, {best[m + 1][0], best[m + 1][1]}};
                 const int at = first + (m + (lane >> 1 & 1)) * 16 + (lane & 1) * 8 + lane / 4;
-                decide_narrow<T, S>(view, l, table, rows, chunk, at, scatter_leaders<2>(pair), labels);
+                decide_narrow<T, S>(view, l, table, rows, chunk, at, own_best(pair), labels);
             }
         }
     }

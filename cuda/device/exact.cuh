@@ -161,15 +161,4 @@ __device__ inline Nearest nearest_by_thread(const T *row, const T *centroids, in
     return nearer<0>(value, centroid, k, d, 0, {__longlong_as_double(0x7ff0000000000000LL), 0});
 }
 
-// Sums one double per lane-held difference in the order of the features: lane l of the warp
-// holds the value of feature first + l. Every lane returns the running sum.
-__device__ inline double chain_squares(double mine, int count, double sum)
-{
-    for (int i = 0; i < count; ++i) {
-        const double value = __shfl_sync(~0u, mine, i);
-        sum = ::fma(value, value, sum);
-    }
-    return sum;
-}
-
 } // namespace pgkm::cuda

@@ -8,14 +8,16 @@
 // so that scores, half the squared distance and a constant per row, are positive and their
 // bits order like integers.
 //
-// Margin. Left out are x2 c2 and e's products, at most (3 + 2^-8) 2^-22 X R + 2^-24 d (X + R).
-// Rounding x - s and c - s moves D / 2 by u (X + R)^2 (1 + o(u)), u = 2^-24 (fused/few.cuh); h
-// and b are rounded once, u S with S = R^2 / 2 + b + X R. A tensor core adds the 16 products
-// and the accumulator after cutting them at 2^-23 of the largest or finer, then rounds: at most
-// 2^-23 (17 A + S) for each of the `steps` products that make a score, A the largest addend,
-// which is at most S and for a single product no more than h + b or X R. E is the sum of it all, a
-// score within 2 E of the least may be the nearest; the factor covers the comparison's own
-// rounding and that of the contract's D.
+// Margin. Left out are x2 c2 and e's products, at most (3 + 2^-8) 2^-22 X R and what fp16 cannot
+// hold of a value, however small that is: 2^-25, which by Cauchy-Schwarz makes `grain` (X + R) and
+// grain^2, grain = sqrt(d) 2^-25. Rounding x - s and c - s moves D / 2 by u (X + R)^2 (1 + o(u)),
+// u = 2^-24 (fused/few.cuh); h and b are rounded once, u S with S = R^2 / 2 + b + X R. A tensor core
+// adds the 16 products and the accumulator after cutting them at 2^-23 of the largest or finer, then
+// rounds: at most 2^-23 (17 A + S) for each product, A the largest addend (fixed_products.cuh sees
+// to it). Parts add up apart, which keeps A small: x1 c1 in `steps` products from zero, where no
+// addend is above X R; x2 c1 and x1 c2 in twice as many from the bias; and the constant at the end.
+// E is the sum of it all, a score within 2 E of the least may be the nearest; the factor covers the
+// comparison's own rounding and that of the contract's D.
 #pragma once
 
 #include <climits>
@@ -25,20 +27,7 @@
 
 namespace pgkm::cuda {
 
-// Error bounds of scores, in scaled units, of rows with |x'| <= x and centroids with |c'| <= r:
-// of products on the tensor cores (E above); of such in parts; of d steps of fma in float32.
-__device__ inline float half_error(float x, float r, float bias, int d, int steps)
-{
-    const float sum = x + r, constant = 0.5f * r * r + bias, s = constant + x * r;
-    const float addend = steps == 1 ? fmaxf(constant, x * r) : s;
-    return static_cast<float>(steps) * 0x1p-23f * (17.0f * addend + s) + 3.01f * 0x1p-22f * x * r +
-           0x1p-24f * static_cast<float>(d) * sum + 0x1p-24f * sum * sum + 0x1p-23f * s;
-}
-
-// The same of products whose parts add up apart: x1 c1 in `steps` products from zero, where no addend is above x r; the
-// small x2 c1 and x1 c2 in twice as many from the bias; and the constant at the end. A value's part that fp16 cannot
-// hold is at most 2^-25 however small the value: by Cauchy-Schwarz that makes sqrt(d) 2^-25 (x + r), `grain` (x + r),
-// and grain^2.
+// E above, in scaled units, of rows with |x'| <= x and centroids with |c'| <= r.
 __device__ inline float parts_error(float x, float r, float bias, float grain, int steps)
 {
     const float sum = x + r, product = x * r, s = 0.5f * r * r + bias + product;
@@ -46,29 +35,23 @@ __device__ inline float parts_error(float x, float r, float bias, float grain, i
            1.01f * grain * (sum + grain) + 0x1p-24f * sum * sum + 0x1p-22f * s;
 }
 
-__device__ inline float fma_error(float x, float r, float bias, int d)
-{
-    return 0x1p-24f * (static_cast<float>(d + 4) * (0.5f * r * r + bias + x * r) + (x + r) * (x + r));
-}
-
-// Scale, bias and margin of scores; usable: the values' range allows them.
+// Scale and bias of scores; usable: the values' range allows them.
 struct HalfScale {
     float scale; // a power of two
-    float bias;  // in scaled units, as everything below
-    float margin;
+    float bias;  // in scaled units
     bool usable;
 };
 
-// x, r: upper bounds of |x'| and |c'|. The margin is the caller's affair.
+// x, r: upper bounds of |x'| and |c'|.
 __device__ inline HalfScale half_scale(float x, float r)
 {
     const float most = fmaxf(x, r);
     if (!(most > 0x1p-60f && x < 0x1p60f && r < 0x1p60f)) // NaN too
-        return {1.0f, 0.0f, 0.0f, false};
+        return {1.0f, 0.0f, false};
     const int exponent = 6 - (static_cast<int>(__float_as_uint(most) >> 23) - 127);
     const float scale = __int_as_float((exponent + 127) << 23);
     const float reach = x * scale, bias = 0.5f * reach * reach + 16.0f; // 2^-10 of 128^2: more than any error
-    return {scale, bias, 0.0f, true};
+    return {scale, bias, true};
 }
 
 // Two values side by side in a register, the first one in the lower half.
@@ -110,29 +93,6 @@ __device__ inline int least_of_quad(int bits)
 // column_bits for each, and its column below. The sum names the column if there is but one.
 inline constexpr int column_bits = 20;
 inline constexpr int one_candidate = 1 << column_bits;
-
-// The lane's candidates among T tiles of scores of one row, half h of a strip: 4096 for each and
-// its column among the lane's, in float32, whose adders are idle here, and exact below 2^24.
-template <int T>
-__device__ inline float count_candidates(const float (&score)[T][4], int h, float threshold)
-{
-    float sum = 0.0f;
-#pragma unroll
-    for (int t = 0; t < T; ++t)
-#pragma unroll
-        for (int c = 0; c < 2; ++c)
-            asm("{ .reg .pred p; setp.lt.f32 p, %1, %2; @p add.rn.f32 %0, %0, %3; }"
-                : "+f"(sum)
-                : "f"(score[t][2 * h + c]), "f"(threshold), "f"(static_cast<float>(4096 + t * 8 + c)));
-    return sum;
-}
-
-// As a sum of candidates.
-__device__ inline int candidates_of(float sum)
-{
-    const int bits = __float_as_int(sum + 0x1p23f) & 0x7fffff;
-    return (bits >> 12) * (one_candidate + 2 * static_cast<int>(threadIdx.x & 3)) + (bits & 4095);
-}
 
 // The only candidate that a sum names, or -1.
 __device__ inline int sole_candidate(int sum)

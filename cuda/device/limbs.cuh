@@ -32,21 +32,12 @@ __device__ inline FloatScale float_scale(int exponent)
 // x - hi 2^(23 - s), is exact (a multiple of x's last place, and at most half of 2^(23 - s));
 // lo rounds it once at its scale, and since hi 2^23 is an even integer the sum is rint(x 2^s),
 // ties included. |hi|, |lo| <= 2^22.
-//
-// The limbs are left with rounding_bits added, as they come out of the adders: sums modulo 2^32
-// of fewer than 512 of them lose nothing, and the number of additions times rounding_bits is
-// taken off once per sum (unbias).
-__device__ inline Split biased_limbs(float x, const FloatScale &scale)
+__device__ inline Split float_limbs(float x, const FloatScale &scale)
 {
     const float high = __fmaf_rn(x, scale.high, rounding_magic);
     const float rest = __fmaf_rn(high - rounding_magic, scale.inverse, x);
-    return {__float_as_int(high), __float_as_int(__fmaf_rn(rest, scale.whole, rounding_magic))};
-}
-
-__device__ inline std::int32_t unbias(std::int32_t sum, std::int32_t additions)
-{
-    return static_cast<std::int32_t>(static_cast<std::uint32_t>(sum) -
-                                     static_cast<std::uint32_t>(additions) * static_cast<std::uint32_t>(rounding_bits));
+    return {__float_as_int(high) - rounding_bits,
+            __float_as_int(__fmaf_rn(rest, scale.whole, rounding_magic)) - rounding_bits};
 }
 
 } // namespace pgkm::cuda

@@ -195,6 +195,7 @@ __device__ __forceinline__ void filter_tile(const Shared<D, K> &shared, int k, f
                                             Best (&best)[P])
 {
     float negated[P][D];
+    const float zero = unknown_zero(k);
 #pragma unroll
     for (int p = 0; p < P; ++p) {
         best[p] = Best::none();
@@ -205,9 +206,10 @@ __device__ __forceinline__ void filter_tile(const Shared<D, K> &shared, int k, f
     if constexpr (K == any_k) {
 #pragma unroll 1
         for (int octet = 0; octet < shared.octets_of(k); ++octet)
-            filter<D, P, octet_size>(shared.octets + octet * shared.octet_words, octet * octet_size, negated, best);
+            filter<D, P, octet_size>(shared.octets + octet * shared.octet_words, octet * octet_size, negated, zero,
+                                     best);
     } else {
-        filter<D, P, K>(shared.octets, 0, negated, best);
+        filter<D, P, K>(shared.octets, 0, negated, zero, best);
     }
 #pragma unroll
     for (int p = 0; p < P; ++p)

@@ -55,9 +55,9 @@ __device__ inline void four_scores(const float *octet, const float (&negated)[P]
 }
 
 // Takes an octet's first K centroids into account, for P rows at once; they are centroids from `base` on. negated:
-// s - x, zeros where d is padded.
+// s - x, zeros where d is padded. zero: unknown_zero(). Where the margin is finite no score is NaN.
 template <int D, int P, int K>
-__device__ inline void filter(const float *octet, int base, const float (&negated)[P][D], Best (&best)[P])
+__device__ inline void filter(const float *octet, int base, const float (&negated)[P][D], float zero, Best (&best)[P])
 {
     float score[P][4];
 #pragma unroll
@@ -67,7 +67,7 @@ __device__ inline void filter(const float *octet, int base, const float (&negate
         for (int p = 0; p < P; ++p)
 #pragma unroll
             for (int j = 0; j < 4; ++j)
-                best[p].take(score[p][j], base + first + j);
+                best[p].take(score[p][j], base + first + j, zero);
     }
 }
 

@@ -49,7 +49,7 @@ __device__ inline Limbs15 limbs15(std::int64_t value)
 }
 
 // The same of rint(x 2^s) without 64-bit arithmetic, scale = 2^s: the argument is that of
-// biased_limbs(), with one more limb. x 2^s is exact, or so small that it rounds to 0.
+// float_limbs(), with one more limb. x 2^s is exact, or so small that it rounds to 0.
 __device__ inline Limbs15 limbs15(float x, float scale)
 {
     const float scaled = x * scale;

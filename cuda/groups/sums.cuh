@@ -43,8 +43,7 @@ __device__ inline Split limbs_of(const View<T> &view, const FeatureScale<T> *sca
     } else {
         if (weighted || !has_float_scale(scale.exponent))
             return rare_limbs(weighed, scale.exponent, weighted, part);
-        const Split biased = biased_limbs(value, float_scale(scale.exponent));
-        return {biased.hi - rounding_bits, biased.lo - rounding_bits};
+        return float_limbs(value, float_scale(scale.exponent));
     }
 }
 
