@@ -4,7 +4,7 @@
 // A thread holds P rows in registers, `threads` apart. The centroids lie in shared memory, octet by octet, so that a
 // value that is read there serves P rows. The filter and its margin: few.cuh. Rows that the filter leaves open, and
 // rows that moved, wait in a queue of their warp until there is one for each lane. Warps meet only at the end, where
-// the block's sums leave and the last block updates the centroids (finish.cuh). Reads each row once and its last label.
+// the block's sums leave. Reads each row once and its last label.
 // To use: d <= 16, as many clusters as shared memory holds beside their sums.
 #include "fused/few.cuh"
 
@@ -263,7 +263,7 @@ __device__ __forceinline__ void take_tile(const MoveArguments &a, const Shared<D
 template <int D, int K, bool Padded, bool Labels>
 __global__ void __launch_bounds__(threads, 2) few_kernel(const __grid_constant__ MoveArguments a)
 {
-    if (block_stopped(a.update))
+    if (block_stopped(a.update.control))
         return;
     constexpr int P = rows_per_thread<D, K>;
     const Shared<D, K> shared(a.view.k);
@@ -295,7 +295,7 @@ __global__ void __launch_bounds__(threads, 2) few_kernel(const __grid_constant__
             break;
     }
     if constexpr (!Labels)
-        end_iteration(a, counters);
+        counters.publish(a.update.sums);
 }
 
 template <int D, int K, bool Labels>
@@ -340,6 +340,7 @@ void launch_for(const Stage<float> &stage, MoveArguments a)
 void iterate_few(const Stage<float> &stage, const MoveArguments &arguments)
 {
     launch_for<false>(stage, arguments);
+    end_iteration(stage, arguments);
 }
 
 void label_few(const Stage<float> &stage, const MoveArguments &arguments)

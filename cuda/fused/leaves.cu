@@ -223,7 +223,7 @@ template <int D>
 __global__ void __launch_bounds__(threads, D <= 4 ? 4 : 3)
     leaves_kernel(const __grid_constant__ MoveArguments a, const __grid_constant__ LeafRows leaves, bool in_block)
 {
-    if (block_stopped(a.update))
+    if (block_stopped(a.update.control))
         return;
     const Memory<D> memory;
     const LeafSums sums(a, static_cast<int>(Memory<D>::bytes(a.view.k) / 4), in_block);
@@ -245,7 +245,7 @@ __global__ void __launch_bounds__(threads, D <= 4 ? 4 : 3)
     while (!later.empty())
         sums.move<D>(a, leaves, later.pop());
     if (in_block)
-        end_iteration(a, sums.counters);
+        sums.counters.publish(a.update.sums);
 }
 
 template <int D>
@@ -260,19 +260,17 @@ void launch(const Stage<float> &stage, MoveArguments a, LeafRows leaves)
         Memory<D>::bytes(a.view.k) + (in_block ? bytes_of(a.replicas) : MoveCounters::bytes(0, a.view.d, 1));
     const int most = resident_blocks(stage.context, leaves_kernel<D>, threads, bytes);
     if (in_block)
-        leaves.most_put_off = 0; // the last block of a launch makes the centroids
+        leaves.most_put_off = 0;
     else
         checked("cudaMemsetAsync",
                 [&] { return cudaMemsetAsync(&leaves.counts->put_off, 0, sizeof(std::int32_t), stage.stream); });
     // Branches that a block's 32-bit sums can take.
     const std::int64_t rows = std::int64_t{leaves.per_branch} * leaf_rows;
-    const bool wanted = a.finish;
     const std::int64_t each = in_block ? std::int64_t{move_limit / 2} * a.replicas / rows : INT_MAX;
     for (std::int64_t done = 0; done < leaves.branches;) {
         const std::int64_t count = std::min(leaves.branches - done, std::max<std::int64_t>(each, 1) * most);
         a.first = done;
         a.end = done += count;
-        a.finish = wanted && done == leaves.branches;
         leaves_kernel<D><<<blocks_for(count, 1, most), threads, bytes, stage.stream>>>(a, leaves, in_block);
         launched("leaves_kernel");
     }
@@ -284,11 +282,6 @@ void launch(const Stage<float> &stage, MoveArguments a, LeafRows leaves)
         <<<blocks_for(std::int64_t{leaves.most_put_off} * leaf_rows, warps, blocks), threads, scales, stage.stream>>>(
             a, leaves);
     launched("put_off_kernel");
-    if (!wanted)
-        return;
-    UpdateArguments<float> update_of = a.update;
-    update_of.sums_stay = true;
-    update(update_of, stage.stream);
 }
 
 } // namespace
@@ -296,6 +289,7 @@ void launch(const Stage<float> &stage, MoveArguments a, LeafRows leaves)
 void iterate_leaves(const Stage<float> &stage, const MoveArguments &a, const Leaves &leaves)
 {
     with_leaf_stride(a.view.d, [&](auto size) { launch<decltype(size)::value>(stage, a, leaves.rows()); });
+    end_iteration(stage, a);
 }
 
 } // namespace pgkm::cuda

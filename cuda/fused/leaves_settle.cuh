@@ -90,7 +90,7 @@ template <int D>
 __global__ void __launch_bounds__(threads)
     put_off_kernel(const __grid_constant__ MoveArguments a, const __grid_constant__ LeafRows leaves)
 {
-    if (block_stopped(a.update))
+    if (block_stopped(a.update.control))
         return;
     const LeafSums sums(a, 0, false);
     sums.prepare(a);

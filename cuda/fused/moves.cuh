@@ -102,7 +102,6 @@ struct MoveCounters {
     int offset; // in words: k x (d + 1) x 3 x replicas of them, and behind them d scales and d origins
     int k, d, replicas;
 
-    // Enough for finish_iteration(), too, when the sums are published.
     __host__ __device__ static std::size_t bytes(int k, int d, int replicas)
     {
         const auto features = static_cast<std::size_t>(d);
@@ -159,9 +158,10 @@ struct MoveCounters {
         if (from != none)
             atomicAdd(counter(from, d, replica) + 2 * replicas, -1);
     }
-    // To the global sums, by the whole block after a barrier. 2^30 are 2^7 of the accumulators' upper limb.
+    // To the global sums, by the whole block, which waits for its warps. 2^30 are 2^7 of the accumulators' upper limb.
     __device__ void publish(const Accumulators &sums) const
     {
+        __syncthreads();
         const std::int32_t *counters = shared_words(offset);
         for (int i = static_cast<int>(threadIdx.x); i < k * (d + 1); i += static_cast<int>(blockDim.x)) {
             std::int64_t limbs[3] = {};

@@ -1,5 +1,4 @@
-// moves.hpp - a whole iteration in one launch or few: assignment, sums that follow the rows
-// (moves.cuh) and the update by the last block (finish.cuh).
+// moves.hpp - a whole iteration in few launches: assignment, sums that follow the rows (moves.cuh), and the update.
 #pragma once
 
 #include <limits>
@@ -7,9 +6,9 @@
 
 #include "plan/stages.hpp"
 #include "device/pivots.hpp"
-#include "fused/finish.cuh"
 #include "fused/leaves.hpp"
 #include "fused/moves.cuh"
+#include "sums/update.cuh"
 
 namespace pgkm::cuda {
 
@@ -26,7 +25,7 @@ struct MoveArguments {
     std::int64_t share; // rows per block, where blocks take contiguous ones
     bool floats;        // takes_floats() of all features
     int replicas;       // of the block's sums
-    bool finish;        // the launch that reaches the last row updates the centroids
+    bool finish;        // the update follows
 };
 
 // Few features (d <= 16), clusters as many as fit: rows in a thread's registers, centroids in shared memory.
@@ -55,7 +54,6 @@ void in_moves(const MoveArguments &arguments, int most, int rows_per_round, Laun
             part.labels = arguments.labels + done;
         else
             part.last.values = static_cast<char *>(arguments.last.values) + done * (arguments.last.wide ? 2 : 1);
-        part.finish = arguments.finish && done + rows == n;
         launch(part, blocks_for(rows, rows_per_round, most));
     }
 }
@@ -72,13 +70,14 @@ void launch_moves(const Stage<float> &stage, void (*kernel)(MoveArguments, More.
     });
 }
 
-// Ends a block's work: its sums leave, and the last block updates the centroids.
-__device__ inline void end_iteration(const MoveArguments &a, const MoveCounters &counters)
+// Enqueues what ends an iteration where that is wanted: new centroids from sums that stay.
+inline void end_iteration(const Stage<float> &stage, const MoveArguments &a)
 {
-    __syncthreads();
-    counters.publish(a.update.sums);
-    if (a.finish && arrives_last(&a.update.control->arrived))
-        finish_iteration(a.update, shared_words(counters.offset));
+    if (!a.finish)
+        return;
+    UpdateArguments<float> arguments = a.update;
+    arguments.sums_stay = true;
+    update(arguments, stage.stream);
 }
 
 } // namespace pgkm::cuda

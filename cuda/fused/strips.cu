@@ -96,13 +96,13 @@ __device__ void take_share(const MoveArguments &a, const Shared &shared, const M
 template <int C, int W>
 __global__ void __launch_bounds__(threads, 1) strips_kernel(const __grid_constant__ MoveArguments a)
 {
-    if (block_stopped(a.update))
+    if (block_stopped(a.update.control))
         return;
     const Shared shared = carve<C>(a);
     const MoveCounters counters = {static_cast<int>(shared.counters - shared_words(0)), a.view.k, a.view.d, 1};
     counters.clear();
     take_share<C, W>(a, shared, counters);
-    end_iteration(a, counters);
+    counters.publish(a.update.sums);
 }
 
 template <int C, int W>
@@ -112,13 +112,11 @@ void launch(const Stage<float> &stage, MoveArguments a)
     const auto kernel = strips_kernel<C, W>;
     allow_memory(kernel, bytes);
     const std::int64_t n = a.view.n, most = stage.context.facts.multiprocessors;
-    const bool wanted = a.finish;
     for (std::int64_t done = 0; done < n;) {
         const std::int64_t rows = std::min(n - done, most * (move_limit - strip_rows));
         a.share = ((rows + most - 1) / most + strip_rows - 1) / strip_rows * strip_rows;
         a.first = done;
         a.end = done += rows;
-        a.finish = wanted && done == n;
         const auto blocks = static_cast<unsigned>(std::min(most, (rows + a.share - 1) / a.share));
         kernel<<<blocks, threads, bytes, stage.stream>>>(a);
         launched("strips_kernel");
@@ -132,6 +130,7 @@ void iterate_strips(const Stage<float> &stage, const MoveArguments &arguments)
     with_row_shape(arguments.view.d, [&](auto products, auto width) {
         launch<decltype(products)::value, decltype(width)::value>(stage, arguments);
     });
+    end_iteration(stage, arguments);
 }
 
 } // namespace pgkm::cuda

@@ -3,8 +3,7 @@
 // A block takes some clusters at a time, as many of their values as it has room for in shared memory; its threads share
 // out the values. The two sums whose order counts (norm, shift) are chains over the features: a thread for each
 // cluster. The block that arrives last decides; it adds the clusters' shifts in order only where the decision or the
-// caller needs that (goes_on()). A kernel before it looks for clusters without mass. For few sums the kernels that make
-// the sums update, too (fused/finish.cuh).
+// caller needs that (goes_on()). A kernel before it looks for clusters without mass.
 #include "sums/update.cuh"
 
 #include <algorithm>
