@@ -6,6 +6,7 @@
 
 #include "assign/tensor_settle.cuh"
 #include "device/warp.cuh"
+#include "plugin/carver.hpp"
 
 namespace pgkm::cuda::tensor {
 
@@ -59,7 +60,7 @@ struct Column {
 inline constexpr float residual_weight = 4096.0f;
 
 // A row and the centroids of which one is its nearest.
-inline constexpr int found_most = 16; // all that a list in shared memory holds
+inline constexpr int found_most = 10; // more are rare
 struct FoundRow {
     std::int32_t row;
     std::int32_t count;
@@ -141,24 +142,6 @@ struct Layout {
 };
 
 inline constexpr int order_bins = 65536; // a multiple of 1,024
-
-// Hands out aligned pieces of one allocation; with a null base it only measures.
-class Carver {
-  public:
-    explicit Carver(char *base) : base_(base) {}
-    template <typename U>
-    U *take(std::size_t count)
-    {
-        U *piece = reinterpret_cast<U *>(base_ + used_);
-        used_ += (count * sizeof(U) + 255) / 256 * 256;
-        return piece;
-    }
-    std::size_t used() const { return used_; }
-
-  private:
-    char *base_;
-    std::size_t used_ = 0;
-};
 
 inline int round_up(int value, int unit)
 {

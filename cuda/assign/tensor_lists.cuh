@@ -9,7 +9,7 @@
 namespace pgkm::cuda::tensor {
 namespace {
 
-constexpr int list_slots = found_most;          // entries of a row's list in shared memory
+constexpr int list_slots = 16;                  // entries of a row's list in shared memory
 constexpr int bundle_bytes = bundle_size * 128; // of one step of 64 features
 
 // Warpgroups, and each one's rows; columns of a tile; Steps of 64 features that stay (0: rows are streamed), stages of
@@ -150,7 +150,7 @@ __device__ inline void conclude(const View<T> &view, const Layout<T> &l, const T
     if (there && bounded && kept == 1)
         l.labels[row] = centroids[last];
     std::int32_t position;
-    const bool short_list = there && bounded && kept > 1;
+    const bool short_list = there && bounded && kept > 1 && kept <= found_most;
     append_by_warp(&l.head->found, short_list, position);
     if (short_list) {
         FoundRow &found = l.found[position];
@@ -160,7 +160,7 @@ __device__ inline void conclude(const View<T> &view, const Layout<T> &l, const T
             if (list[i].score <= limit)
                 found.centroid[next++] = centroids[list[i].position];
     }
-    const bool long_list = there && bounded && kept == 0, open = long_list && l.second_pass;
+    const bool long_list = there && bounded && (kept == 0 || kept > found_most), open = long_list && l.second_pass;
     append_by_warp(&l.head->ambiguous[tile.group], open, position);
     if (open) {
         l.ambiguous[l.groups_at->offset[tile.group] + position] = place;

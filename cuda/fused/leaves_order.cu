@@ -9,6 +9,7 @@
 #include "plan/stages.hpp"
 #include "fused/leaves_cut.cuh"
 #include "fused/leaves_tree.cuh"
+#include "plugin/carver.hpp"
 
 namespace pgkm::cuda {
 namespace {
@@ -327,11 +328,9 @@ Leaves::Leaves(Context &context, const float *values, std::int64_t n, int d, int
     LeafRange *rows_of = nullptr, *leaves_of = nullptr;
     LeafCounts *counts = nullptr;
     const auto carve = [&] { // twice: to know the size, and with the memory
-        char *const base = memory_.get();
-        used = 0;
+        Carver carver(memory_.get());
         const auto take = [&](auto *&array, std::size_t count) {
-            array = reinterpret_cast<std::remove_reference_t<decltype(array)>>(base + used);
-            used += (count * sizeof *array + 255) / 256 * 256;
+            array = carver.take<std::remove_pointer_t<std::remove_reference_t<decltype(array)>>>(count);
         };
         take(ordered, static_cast<std::size_t>(n) * stride);
         take(boxes, leaves * 2 * stride);
@@ -344,6 +343,7 @@ Leaves::Leaves(Context &context, const float *values, std::int64_t n, int d, int
         take(scratch.words, stage_begin(2) + (levels > 2 * stage_levels ? std::size_t{1} << 18 : 0));
         take(scratch.places, nodes);
         take(scratch.scan, scan_bytes);
+        used = carver.used();
     };
     carve();
     memory_ = DeviceArray<char>(context.budget, used);

@@ -8,6 +8,7 @@
 #include <cub/device/device_scan.cuh>
 
 #include "mixture/sparse.hpp"
+#include "plugin/carver.hpp"
 
 namespace pgkm::cuda::mixture {
 namespace {
@@ -212,15 +213,6 @@ cudaError_t scan(const SparseArrays &arrays, std::size_t &bytes, int rows, cudaS
     return cub::DeviceScan::ExclusiveSum(arrays.storage, bytes, arrays.counts, arrays.offsets, rows + 1, stream);
 }
 
-// An array behind others, whose bytes `used` counts.
-template <typename V>
-V *take(char *memory, std::size_t &used, std::int64_t count)
-{
-    V *array = reinterpret_cast<V *>(memory + used);
-    used += (static_cast<std::size_t>(count) * sizeof(V) + 255) / 256 * 256;
-    return array;
-}
-
 } // namespace
 
 template <typename T>
@@ -235,26 +227,27 @@ template <typename T>
 std::size_t Sparse<T>::place(char *workspace, std::int64_t rows, SparseArrays &arrays)
 {
     const std::int64_t pairs = rows * pairs_per_row_;
-    std::size_t used = 0;
-    arrays.filter = take<float>(workspace, used, FilterLayout(k_, d_, diagonal_).values());
-    arrays.lists = take<std::uint16_t>(workspace, used, rows * list_size);
-    arrays.counts = take<std::int32_t>(workspace, used, rows + 1);
-    arrays.offsets = take<std::int32_t>(workspace, used, rows + 1);
-    arrays.likelihoods = take<double>(workspace, used, rows / block_rows + 1);
+    Carver carver(workspace);
+    const auto size = [](std::int64_t count) { return static_cast<std::size_t>(count); };
+    arrays.filter = carver.take<float>(size(FilterLayout(k_, d_, diagonal_).values()));
+    arrays.lists = carver.take<std::uint16_t>(size(rows * list_size));
+    arrays.counts = carver.take<std::int32_t>(size(rows + 1));
+    arrays.offsets = carver.take<std::int32_t>(size(rows + 1));
+    arrays.likelihoods = carver.take<double>(size(rows / block_rows + 1));
     for (int i = 0; i < 2; ++i) {
-        arrays.keys[i] = take<std::int32_t>(workspace, used, pairs);
-        arrays.rows[i] = take<std::int32_t>(workspace, used, pairs);
+        arrays.keys[i] = carver.take<std::int32_t>(size(pairs));
+        arrays.rows[i] = carver.take<std::int32_t>(size(pairs));
     }
-    arrays.row_of = take<std::int32_t>(workspace, used, pairs);
-    arrays.shares = take<double>(workspace, used, pairs);
+    arrays.row_of = carver.take<std::int32_t>(size(pairs));
+    arrays.shares = carver.take<double>(size(pairs));
     std::size_t for_sort = 0, for_scan = 0;
     arrays.storage = nullptr;
     checked("cub::DeviceRadixSort",
             [&] { return sort(arrays, for_sort, static_cast<int>(pairs), bits_of(k_), context_.compute.get()); });
     checked("cub::DeviceScan", [&] { return scan(arrays, for_scan, static_cast<int>(rows), context_.compute.get()); });
     arrays.storage_bytes = std::max(for_sort, for_scan);
-    arrays.storage = take<char>(workspace, used, static_cast<std::int64_t>(arrays.storage_bytes));
-    return used;
+    arrays.storage = carver.take<char>(arrays.storage_bytes);
+    return carver.used();
 }
 
 template <typename T>
