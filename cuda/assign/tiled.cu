@@ -41,7 +41,7 @@ struct Panel {
 };
 
 // The thread's squared distances of rows 4 y + i of the panel from centroids column + 4 x + j, by the whole block. In
-// float64 in one chain, as the contract has it; in float32 in a chain for each step.
+// float64 in one chain, as the contract has it; in float32 in a chain for each step. After a barrier behind panel.row.
 template <typename T, typename Real>
 __device__ void measure(const View<T> &view, int column, Panel<Real> &panel, Real (&sums)[each][each])
 {
@@ -54,13 +54,21 @@ __device__ void measure(const View<T> &view, int column, Panel<Real> &panel, Rea
             sums[i][j] = 0;
     for (int from = 0; from < view.d; from += depth) {
         const int f = self % depth, count = min(depth, view.d - from);
+        constexpr int copies = tile * depth / threads, apart = threads / depth;
+        Real row_value[copies] = {}, centroid_value[copies] = {}; // all on their way at a time
+        if (f < count)
+#pragma unroll
+            for (int i = 0; i < copies; ++i) {
+                const int at = self / depth + i * apart, centroid = min(column + at, view.k - 1);
+                row_value[i] = static_cast<Real>(view.values[panel.row[at] * view.d + from + f]);
+                centroid_value[i] = static_cast<Real>(view.centroids[std::int64_t{centroid} * view.d + from + f]);
+            }
         __syncthreads(); // all have read the features before
-        for (int at = self / depth; at < tile && f < count; at += threads / depth) {
-            const int centroid = min(column + at, view.k - 1);
-            panel.rows[f][at / each].value[at % each] =
-                static_cast<Real>(view.values[panel.row[at] * view.d + from + f]);
-            panel.columns[f][at / each].value[at % each] =
-                static_cast<Real>(view.centroids[std::int64_t{centroid} * view.d + from + f]);
+#pragma unroll
+        for (int i = 0; i < copies; ++i) {
+            const int at = self / depth + i * apart;
+            panel.rows[f][at / each].value[at % each] = row_value[i];
+            panel.columns[f][at / each].value[at % each] = centroid_value[i];
         }
         __syncthreads();
         Real step[each][each] = {};
@@ -95,6 +103,7 @@ __global__ void __launch_bounds__(threads) distances_kernel(View<T> view, const 
     const int column = static_cast<int>(blockIdx.y) * tile, self = static_cast<int>(threadIdx.x);
     if (self < tile)
         panel.row[self] = min(first + self, view.n - 1);
+    __syncthreads();
     double sums[each][each];
     measure(view, column, panel, sums);
 #pragma unroll
