@@ -19,24 +19,29 @@ PG_FUNCTION_INFO_V1(pgkm_gmm_final);
 /* What a final function keeps from group to group, in fn_extra. */
 struct FinalCache {
     TupleDesc tupdesc;
-    bool warned; /* one warning per query is enough */
     PgkmFitCount count;
+    bool warns; /* at the end of the query */
 };
 
 /* The query ends and has met no error. */
 static void warn_at_end(Datum count)
 {
-    pgkm_warn_unfinished((const PgkmFitCount *)DatumGetPointer(count));
+    pgkm_warn_counted((const PgkmFitCount *)DatumGetPointer(count));
 }
 
-/* One warning per query, which counts fits: so it comes at the end. The executor resets a node's own expression
- * context when it scans the node again, but not this one. */
+/* One warning of each kind per query, which counts fits: so they come at the end. The executor resets a node's own
+ * expression context when it scans the node again, but not this one. */
 static void count_fit(FunctionCallInfo fcinfo, const PgkmRequest *request, const PgkmResult *result, FinalCache *cache)
 {
     PlanState *const node = (PlanState *)fcinfo->context; /* of an aggregate or a window aggregate */
 
-    if (pgkm_count_fit(&cache->count, request, result))
+    const bool unfinished = pgkm_count_fit(&cache->count, request, result);
+    const bool fewer = pgkm_count_fewer(&cache->count, request->algorithm, result, request->k);
+
+    if ((unfinished || fewer) && !cache->warns) {
+        cache->warns = true;
         RegisterExprContextCallback(CreateExprContext(node->state), warn_at_end, PointerGetDatum(&cache->count));
+    }
 }
 
 static FinalCache *final_cache(FunctionCallInfo fcinfo, TupleDesc (*model_tupdesc)(FunctionCallInfo))
@@ -98,8 +103,6 @@ static void fit_state(FunctionCallInfo fcinfo, AggregateState *state, const Pgkm
         pgkm_result_of(state->holder, state->place, result);
     else
         *result = *pgkm_aggregate_run(request, state->rows->context, &state->holder);
-    if (!cache->warned)
-        cache->warned = pgkm_warn_fewer(request->algorithm, result, request->k);
     count_fit(fcinfo, request, result, cache);
 }
 

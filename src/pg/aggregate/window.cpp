@@ -124,13 +124,15 @@ struct GivenWarnings {
 
 static void warn_once(FmgrInfo *flinfo, const PgkmRequest *request, const PgkmResult *result)
 {
-    PgkmFitCount count = {0, 0, 0};
+    PgkmFitCount count = {};
+    PgkmFitCount fewer = {};
 
     GivenWarnings *const given = (GivenWarnings *)pgkm_call_cache(flinfo, sizeof(GivenWarnings));
 
-    given->fewer = given->fewer || pgkm_warn_fewer(request->algorithm, result, request->k);
+    if (!given->fewer && (given->fewer = pgkm_count_fewer(&fewer, request->algorithm, result, request->k)))
+        pgkm_warn_counted(&fewer);
     if (!given->unfinished && (given->unfinished = pgkm_count_fit(&count, request, result)))
-        pgkm_warn_unfinished(&count);
+        pgkm_warn_counted(&count);
 }
 
 /* Fits the rows that were read and gives them their labels. */

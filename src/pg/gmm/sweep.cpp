@@ -69,7 +69,7 @@ Datum pgkm_gmm_table_sweep(PG_FUNCTION_ARGS)
     ReturnSetInfo *const target = pgkm_result_begin(fcinfo);
     TableCall *const call = pgkm_gmm_call_create(table_arguments(fcinfo, SWEEP_OPTIONS), "gmm_sweep",
                                                  {"weights_init", "means_init", "precisions_init"}); /* of one k */
-    PgkmFitCount finished = {0, 0, 0};
+    PgkmFitCount finished = {};
     TableQuery query = {};
     int64 k_max;
     const int64 k_min = kmeans_sweep_range(fcinfo, &k_max);
@@ -89,7 +89,7 @@ Datum pgkm_gmm_table_sweep(PG_FUNCTION_ARGS)
         require_memory(call, rows, k_max);
         for (int64 k = k_min; k <= k_max; ++k)
             fits[k - k_min] = fit(call, rows, k, &finished);
-        pgkm_warn_unfinished(&finished);
+        pgkm_warn_counted(&finished);
         put_fits(fits, k_min, k_max - k_min + 1, target);
     }
     table_call_destroy(call);

@@ -93,10 +93,11 @@ static TableCall *read_arguments(FunctionCallInfo fcinfo)
 static void warn_fewer_leaves(const TableCall *call, const PgkmResult *tree)
 {
     PgkmResult leaves = *tree;
+    PgkmFitCount count = {};
 
     leaves.k = (tree->k + 1) / 2;
-    if (call->request.n_branches == 0)
-        pgkm_warn_fewer(PGKM_KMEANS, &leaves, call->request.k);
+    if (call->request.n_branches == 0 && pgkm_count_fewer(&count, PGKM_KMEANS, &leaves, call->request.k))
+        pgkm_warn_counted(&count);
 }
 
 static void put_nodes(const PgkmResult *tree, ReturnSetInfo *target)

@@ -66,21 +66,26 @@ void pgkm_result_of(const PgkmJobHolder *holder, int64 i, PgkmResult *result);
 /* Frees the job and its result at once. */
 void pgkm_release_job(PgkmJobHolder *holder);
 
-/* A WARNING when a fit of this algorithm has found less than k; true when it was given. Callers
- * give it once per query or call, not once per group. */
-bool pgkm_warn_fewer(PgkmAlgorithm algorithm, const PgkmResult *result, int64 k);
-
-/* Fits of a call or query, and those that max_iter ended before they had converged. */
+/* Fits of a call or query, those that max_iter ended before they had converged, and those that found less than k. */
 struct PgkmFitCount {
     int64 fits;
     int64 unfinished;
     int32 max_iter; /* of the last of these */
+    int64 fewer;
+    PgkmAlgorithm algorithm; /* of the first of these, as what follows */
+    int64 k;
+    int32 found;
+    int64 rows;
 };
 
 /* Counts a fit; true for the first that is unfinished. */
 bool pgkm_count_fit(PgkmFitCount *count, const PgkmRequest *request, const PgkmResult *result);
 
-/* One WARNING (01K01) for all unfinished fits, if there are any. */
-void pgkm_warn_unfinished(const PgkmFitCount *count);
+/* Counts a fit of this algorithm if it has found less than k; true for the first. */
+bool pgkm_count_fewer(PgkmFitCount *count, PgkmAlgorithm algorithm, const PgkmResult *result, int64 k);
+
+/* One WARNING for all fits that have found less than k, with the first of them as example, and one (01K01) for all
+ * unfinished ones. */
+void pgkm_warn_counted(const PgkmFitCount *count);
 
 #endif

@@ -359,21 +359,23 @@ void table_call_keep_rows(TableCall *call)
     call->resident = resident;
 }
 
-/* Of a sweep every fit counts. */
-static void warn_unfinished(const TableCall *call, const PgkmResult *first)
+/* Of a sweep every fit counts, and the k of those that found less is seen in its rows. Of a tree k are leaves. */
+static void warn_of_fits(const TableCall *call, const PgkmResult *first)
 {
     const PgkmRequest *const request = &call->request;
-    PgkmFitCount count = {0, 0, 0};
+    PgkmFitCount count = {};
     PgkmResult result = *first;
 
     if (request->algorithm == PGKM_PCA || request->algorithm == PGKM_REDUCTION)
         return;
     pgkm_count_fit(&count, request, &result);
+    if (request->k_last == 0 && request->algorithm != PGKM_TREE)
+        pgkm_count_fewer(&count, request->algorithm, first, request->k);
     for (int64 i = 1; i <= request->k_last - request->k; ++i) {
         pgkm_result_of(call->job, i, &result);
         pgkm_count_fit(&count, request, &result);
     }
-    pgkm_warn_unfinished(&count);
+    pgkm_warn_counted(&count);
 }
 
 const PgkmResult *table_call_fit(TableCall *call)
@@ -386,9 +388,7 @@ const PgkmResult *table_call_fit(TableCall *call)
         table_stream_end(call->stream);
     if (call->nodes != NULL)
         nodes_rest(call->nodes);
-    if (call->request.k_last == 0 && call->request.algorithm != PGKM_TREE) /* whose k are leaves */
-        pgkm_warn_fewer(call->request.algorithm, result, call->request.k);
-    warn_unfinished(call, result);
+    warn_of_fits(call, result);
     return result;
 }
 
