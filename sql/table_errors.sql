@@ -20,6 +20,39 @@ SELECT kmeans_fit(NULL, '{x}', 1);
 -- Columns.
 SELECT kmeans_fit('error_points', '{nowhere}', 1);
 SELECT kmeans_fit('error_points', '{x,X}', 1);
+SELECT kmeans_fit('error_points', '{x,y,x}', 1);
+SELECT kmeans_fit('error_points', '{f,f}', 1);
+SELECT kmeans_fit('error_points', ARRAY['x * 2'], 1);
+SELECT kmeans_fit('error_points', '{x}', 1, filter => 'x > 0');
+SELECT kmeans_fit('error_points', '{x}', 1, weight => 'y + 1');
+SELECT kmeans_fit('error_points', '{x}', 2, options => kmeans_options(init_model => kmeans_fit('error_points', '{x}', 1)));
+-- Types that are no numbers: the view that each hint tells of can be fitted.
+CREATE TYPE error_geometry AS ENUM ('a');
+CREATE TYPE geometry AS (x double precision, y double precision);
+CREATE FUNCTION st_x(geometry) RETURNS double precision LANGUAGE sql IMMUTABLE RETURN $1.x;
+CREATE TABLE error_types AS SELECT '1.5'::text AS "A text", 'x'::varchar AS v, date '2026-01-01' AS day, timestamptz '2026-01-01' AS at, interval '1 day' AS span, 3::money AS price,
+    '{"key": 1}'::jsonb AS j, '{"key": 1}'::json AS js, point '(1,2)' AS p, '\x00'::bytea AS bytes, 'a'::error_geometry AS e, ARRAY['a'] AS texts, ROW(5, 6)::geometry AS shape;
+DO $$
+DECLARE
+    name text; hint text; m kmeans_model;
+BEGIN
+    FOR name IN SELECT attname FROM pg_attribute WHERE attrelid = 'error_types'::regclass AND attnum > 0 ORDER BY attnum LOOP
+        BEGIN
+            PERFORM kmeans_fit('error_types', ARRAY[name], 1);
+        EXCEPTION WHEN datatype_mismatch THEN
+            GET STACKED DIAGNOSTICS hint = PG_EXCEPTION_HINT;
+            RAISE NOTICE '% -> % (%)', name, SQLERRM, hint;
+            CONTINUE WHEN hint = '' OR name = 'v';
+            EXECUTE format('CREATE VIEW error_number AS SELECT %s AS number FROM error_types', substring(hint FROM 'view, as (.*), and name'));
+            m := kmeans_fit('error_number', '{number}', 1);
+            RAISE NOTICE '    %', m.centroids;
+            DROP VIEW error_number;
+        END;
+    END LOOP;
+END $$;
+DROP TABLE error_types;
+DROP FUNCTION st_x;
+DROP TYPE geometry, error_geometry;
 SELECT kmeans_fit('error_points', ARRAY['x, y'], 1);
 SELECT kmeans_fit('error_points', ARRAY['(SELECT 1)'], 1);
 SELECT kmeans_fit('error_points', ARRAY['*'], 1);

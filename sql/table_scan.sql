@@ -42,7 +42,6 @@ SELECT * FROM compare('numbers', '{r}', 3);
 SELECT * FROM compare('numbers', '{id}', 3);
 SELECT * FROM compare('numbers', '{r3,r2}', 3);
 SELECT * FROM compare('numbers', '{d,i2,i4,i8,n,r,id}', 3);
-SELECT * FROM compare('numbers', '{r,r,r}', 3);
 SELECT * FROM compare('numbers', '{r2,r3}', 3, weight => 'w');
 SELECT * FROM compare('numbers', '{r2,r3}', 3, weight => 'nothing');
 SELECT * FROM compare('numbers', '{nothing}', 3);

@@ -40,6 +40,12 @@ TableCall *kmeans_call_of_arguments(FunctionCallInfo fcinfo)
     const int64 k = pgkm_k_argument(fcinfo, TABLE_K);
     TableCall *const call = kmeans_call_create(table_arguments(fcinfo, TABLE_OPTIONS));
 
+    const PgkmGiven *const model = &call->request.kmeans.init_model.centroids;
+
+    if (model->dimensions > 0 && model->extent[0] != k)
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("k must be that of init_model, which is %d, not %lld", model->extent[0], (long long)k),
+                        errhint("A fit goes on with the clusters of the model.")));
     call->request.k = k;
     return call;
 }

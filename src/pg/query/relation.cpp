@@ -177,6 +177,22 @@ static const char *similar_column(Oid relation, const char *name)
     return found;
 }
 
+/* What to write instead of a name that no column has. */
+static int hint_of_name(Oid relation, const char *name)
+{
+    const char *const similar = similar_column(relation, name);
+
+    if (similar != NULL)
+        return errhint(
+            "Perhaps you meant the column \"%s\": names of columns are taken as they are, with their case and "
+            "without quotes.",
+            similar);
+    if (strpbrk(name, " ,()[]+-*/%<>=|:'") == NULL)
+        return 0;
+    return errhint("Names of columns are taken, and no expressions or conditions: put one into a view or a generated "
+                   "column and name that. A list of names is an array, as '{x,y}'.");
+}
+
 /* The type of a column that must be there, domains resolved. */
 static Oid column_type(const TableRelation *relation, const char *name)
 {
@@ -185,14 +201,9 @@ static Oid column_type(const TableRelation *relation, const char *name)
     if (OidIsValid(type))
         return type;
 
-    const char *const similar = similar_column(relation->id, name);
-
     ereport(ERROR, (errcode(ERRCODE_UNDEFINED_COLUMN),
                     errmsg("column \"%s\" of relation \"%s\" does not exist", name, relation->name),
-                    similar == NULL ? 0
-                                    : errhint("Perhaps you meant the column \"%s\": names of columns are taken as they "
-                                              "are, with their case and without quotes.",
-                                              similar)));
+                    hint_of_name(relation->id, name)));
     pg_unreachable();
 }
 
@@ -216,6 +227,54 @@ static bool classify_column(TableColumn *column, const char *name, Oid type)
     return has_cast_to_real_array(type);
 }
 
+/* What makes a number of a value of this type: SQL around the column's name; NULL where nothing is known. */
+static const char *number_of(Oid type)
+{
+    HeapTuple tuple;
+
+    switch (type) {
+    case MONEYOID:
+        return "%s::numeric";
+    case JSONOID:
+    case JSONBOID:
+        return "(%s ->> 'key')::double precision";
+    case POINTOID:
+        return "%s[0]";
+    case BYTEAOID:
+        return NULL;
+    default:
+        break;
+    }
+    tuple = SearchSysCache1(TYPEOID, ObjectIdGetDatum(type));
+    if (!HeapTupleIsValid(tuple))
+        return NULL;
+
+    const Form_pg_type entry = (Form_pg_type)GETSTRUCT(tuple);
+    const char category = entry->typcategory;
+    const bool is_geometry = strcmp(NameStr(entry->typname), "geometry") == 0;
+
+    ReleaseSysCache(tuple);
+    if (is_geometry) /* of PostGIS */
+        return "ST_X(%s)";
+    if (category == TYPCATEGORY_DATETIME || category == TYPCATEGORY_TIMESPAN)
+        return "extract(epoch FROM %s)";
+    return category == TYPCATEGORY_STRING ? "%s::double precision" : NULL;
+}
+
+static int hint_of_type(const char *name, Oid type)
+{
+    const char *const format = number_of(type);
+
+    if (format == NULL)
+        return 0;
+
+    const char *const quoted = quote_identifier(name);
+    const char *const place = strstr(format, "%s");
+
+    return errhint("Make a number of it in a view, as %.*s%s%s, and name the view's column.", (int)(place - format),
+                   format, quoted, place + 2);
+}
+
 void table_feature_find(TableColumn *column, const TableRelation *relation, const char *name)
 {
     const Oid type = column_type(relation, name);
@@ -224,7 +283,8 @@ void table_feature_find(TableColumn *column, const TableRelation *relation, cons
         ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
                         errmsg("column \"%s\" of relation \"%s\" has type %s, not a number, a boolean, an array of "
                                "numbers or a vector",
-                               name, relation->name, format_type_be(type))));
+                               name, relation->name, format_type_be(type)),
+                        hint_of_type(name, type)));
 }
 
 void table_weight_find(TableColumn *column, const TableRelation *relation, const char *name)
@@ -292,6 +352,10 @@ TableColumn *table_features_find(const TableRelation *relation, ArrayType *names
         if (nulls[i])
             ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("features must not contain a null")));
         table_feature_find(&columns[i], relation, TextDatumGetCString(values[i]));
+        for (int j = 0; j < i; ++j)
+            if (strcmp(columns[j].name, columns[i].name) == 0)
+                ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                                errmsg("feature \"%s\" is named more than once", columns[i].name)));
         if (*count > 1 && columns[i].kind != COLUMN_NUMBER)
             ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
                             errmsg("column \"%s\" holds whole rows of features and cannot stand beside other columns",
