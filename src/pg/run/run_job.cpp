@@ -381,9 +381,8 @@ static void warn_fewer(const PgkmFitCount *count)
 {
     const bool is_mixture = count->algorithm == PGKM_MIXTURE;
     const char *const things = is_mixture ? "components" : "clusters";
-    const char *const same =
-        "Rows are the same to the precision of a centroid (45 bits below the largest magnitude of its "
-        "feature)";
+    const char *const same = "Rows are the same to the precision of a centroid (44 bits below the range of its "
+                             "feature)";
     const char *const detail = count->rows < count->k ? psprintf("There are %lld rows.", (long long)count->rows)
                                : is_mixture           ? psprintf("%s.", same)
                                             : psprintf("%s, or the last iteration left clusters without rows.", same);
