@@ -137,12 +137,6 @@ typedef struct PgkmReduction {
                 * the same bits for every order of the rows. 0: float64, in segments of rows (numeric/reduction.hpp) */
 } PgkmReduction;
 
-/* Copies of R in memory that several processes share. Each is filled by one of them, from rows that it has. */
-typedef struct PgkmCopies {
-    void *memory; /* aligned to 16 bytes; NULL: there are none */
-    int64_t count;
-} PgkmCopies;
-
 /* Why a reduction failed. Of several faults that of the first row, there the first in the order of evaluation. */
 typedef enum PgkmFault {
     PGKM_FAULT_NONE,      /* it did not, or for another reason */

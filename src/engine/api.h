@@ -196,7 +196,6 @@ typedef struct PgkmRequest {
         PgkmReduction reduction; /* no weights, groups and nodes; points.n may be 0 */
     };                           /* options */
     int32_t is_checked;          /* pgkm_reduction_check() has accepted `reduction` */
-    PgkmCopies copies;           /* of a reduction: all rows are in there, and points.values is NULL */
 } PgkmRequest;
 
 /* --- What comes of it --- */
@@ -349,17 +348,6 @@ void pgkm_share_free(PgkmShare *share);
 
 /* Checks the program of a PGKM_REDUCTION, and notes in *request that later calls need not: PGKM_INVALID, PGKM_LIMIT. */
 PgkmStatus pgkm_reduction_check(PgkmRequest *request, PgkmError *error);
-
-/* --- A reduction by several processes: they reduce rows into copies of R, and a job over these follows --- */
-
-/* How many copies so many processes want: one each. 0: a job over all rows is likely to be quicker, or the result
- * depends on their order. points.n is an estimate. */
-int64_t pgkm_copies_wanted(const PgkmRequest *request, int32_t processes);
-uint64_t pgkm_copies_bytes(const PgkmReduction *reduction, int64_t count);
-/* Reduces the points (maybe none) into one copy, in the caller's thread. With exact sums all processes first do so with
- * `measure`. PGKM_INVALID where a row fails. */
-PgkmStatus pgkm_copies_reduce(const PgkmRequest *request, int64_t copy, int measure, PgkmInterrupted interrupted,
-                              PgkmError *error);
 
 /* One line of kmeans_status(). */
 typedef struct PgkmBackendStatus {

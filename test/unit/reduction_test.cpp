@@ -186,47 +186,6 @@ TEST(Reduction, WithoutRows)
     }
 }
 
-// Copies that several processes fill, one of them without rows, come to the bits of a job over all rows.
-TEST(Reduction, CopiesComeToTheSame)
-{
-    std::vector<double> rows;
-    for (int i = 0; i < 100'000; ++i)
-        rows.push_back(std::sin(i) * std::exp(i % 23));
-    Program program = step();
-    const std::int32_t x = program.column(0);
-    program.item(x, PGKM_COMBINE_MIN);
-    program.item(x, PGKM_COMBINE_MAX);
-    program.item(program.column(1), PGKM_COMBINE_ARGMIN, -1, x);
-    program.object(1, -1);
-    PgkmRequest request = request_of(program, rows);
-    request.settings.cpu_threads = 1;
-    EXPECT_EQ(pgkm_copies_wanted(&request, 2), 0) << "float64 sums depend on the order of the rows";
-    program.exact = true;
-    request.reduction = program.view();
-    EXPECT_EQ(pgkm_copies_wanted(&request, 2), 2);
-    const FitRun whole(request);
-    const std::vector<std::int64_t> first = {0, 20'000, 20'000, request.points.n};
-    const auto count = static_cast<std::int64_t>(first.size()) - 1;
-    std::vector<double> memory(pgkm_copies_bytes(&request.reduction, count) / sizeof(double), NAN);
-    request.copies = {memory.data(), count};
-    for (const int measure : {1, 0})
-        for (std::size_t copy = 0; copy + 1 < first.size(); ++copy) {
-            PgkmRequest part = request;
-            PgkmError error = {};
-            part.points.values = rows.data() + first[copy] * 2;
-            part.points.n = first[copy + 1] - first[copy];
-            ASSERT_EQ(pgkm_copies_reduce(&part, static_cast<std::int64_t>(copy), measure, nullptr, &error), PGKM_OK)
-                << error.text;
-        }
-    request.points.values = nullptr;
-    const FitRun run(request);
-    ASSERT_EQ(run.error.status, PGKM_OK) << run.error.text;
-    for (int i = 0; i < 9; ++i)
-        EXPECT_EQ(run.result.reduced->values[i], whole.result.reduced->values[i]) << i;
-    for (int i = 0; i < 3; ++i)
-        EXPECT_EQ(run.result.reduced->counts[i], whole.result.reduced->counts[i]) << i;
-}
-
 TEST(Reduction, GroupsAndWeightsAreRefused)
 {
     const Program program = step();

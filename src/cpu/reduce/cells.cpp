@@ -63,25 +63,13 @@ void for_elements(const Words &words, std::int32_t object, std::int64_t first, s
 
 Copies::Copies(Context &context, const PgkmReduction &program, const Words &words, std::int64_t count)
     : context_(context), program_(program), words_(words),
-      own_(Buffer<double>::zeros(context.budget, at(size(words) * count))), memory_(own_.data()), count_(count)
+      memory_(Buffer<double>::zeros(context.budget, at(size(words) * count))), count_(count)
 {
     context.pool.run(count, [&](std::int64_t copy, int) { set_identities(copy); });
 }
 
-Copies::Copies(Context &context, const PgkmReduction &program, const Words &words, const PgkmCopies &shared)
-    : context_(context), program_(program), words_(words), memory_(static_cast<double *>(shared.memory)),
-      count_(shared.count)
-{
-}
-
-void Copies::clear(std::int64_t copy) const
-{
-    std::fill_n(words(copy), words_.count, 0.0);
-    set_identities(copy);
-}
-
 // Of least and greatest values; of all others it is 0.
-void Copies::set_identities(std::int64_t copy) const
+void Copies::set_identities(std::int64_t copy)
 {
     double *const to = words(copy);
     for (const Output &output : words_.outputs)
@@ -91,7 +79,7 @@ void Copies::set_identities(std::int64_t copy) const
                             output.combine == PGKM_COMBINE_MAX ? -infinity : infinity);
 }
 
-std::vector<int> Copies::exponents() const
+std::vector<int> Copies::exponents()
 {
     std::vector<int> exponents;
     for (std::int64_t i = 0; i < words_.scales; ++i) {
@@ -103,7 +91,7 @@ std::vector<int> Copies::exponents() const
     return exponents;
 }
 
-void Copies::combine(std::int32_t object, std::int64_t first, std::int64_t last) const
+void Copies::combine(std::int32_t object, std::int64_t first, std::int64_t last)
 {
     for (std::int64_t copy = 1; copy < count_; ++copy)
         for_elements(words_, object, first, last, [&](const Output &output, std::int64_t word) {
@@ -111,7 +99,7 @@ void Copies::combine(std::int32_t object, std::int64_t first, std::int64_t last)
         });
 }
 
-void Copies::finish(ThreadPool &pool, PgkmReduced &out) const
+void Copies::finish(ThreadPool &pool, PgkmReduced &out)
 {
     const std::vector<int> scales = exponents();
     for (std::int32_t o = 0; o < program_.n_objects; ++o) {

@@ -14,30 +14,25 @@ class Copies {
   public:
     // Empty ones.
     Copies(Context &context, const PgkmReduction &program, const Words &words, std::int64_t count);
-    // Those that lie in the caller's memory.
-    Copies(Context &context, const PgkmReduction &program, const Words &words, const PgkmCopies &shared);
     // float64 numbers of one.
     static std::int64_t size(const Words &words) { return (words.count + words.scales + 1) / 2 * 2; }
 
-    double *words(std::int64_t copy) const { return memory_ + copy * size(words_); }
-    double *largest(std::int64_t copy) const { return words(copy) + words_.count; }
-    // Makes a copy empty, but for the greatest magnitudes.
-    void clear(std::int64_t copy) const;
+    double *words(std::int64_t copy) { return memory_.data() + copy * size(words_); }
+    double *largest(std::int64_t copy) { return words(copy) + words_.count; }
     // Of the greatest magnitudes in all copies.
-    std::vector<int> exponents() const;
+    std::vector<int> exponents();
     // Brings them together in the first, in their order, and fills `out`. Throws Error(PGKM_INVALID) with out.fault set
     // where a total is no number.
-    void finish(ThreadPool &pool, PgkmReduced &out) const;
+    void finish(ThreadPool &pool, PgkmReduced &out);
 
   private:
-    void set_identities(std::int64_t copy) const;
-    void combine(std::int32_t object, std::int64_t first, std::int64_t last) const;
+    void set_identities(std::int64_t copy);
+    void combine(std::int32_t object, std::int64_t first, std::int64_t last);
 
     Context &context_;
     const PgkmReduction &program_;
     const Words &words_;
-    Buffer<double> own_; // nothing where the memory is the caller's
-    double *memory_;
+    Buffer<double> memory_;
     std::int64_t count_;
 };
 

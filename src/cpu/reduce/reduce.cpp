@@ -56,15 +56,15 @@ class Reducer {
                 largest[i] = std::max(largest[i], worker->largest[i]);
     }
 
-    // The first segment goes to copy number `first`, the next one to the next.
-    void fill(const Copies &copies, std::int64_t first, PgkmReduced &out)
+    // Each segment goes to the copy of its number.
+    void fill(Copies &copies, PgkmReduced &out)
     {
         std::vector<double> scales;
         for (const int exponent : copies.exponents())
             scales.push_back(power_of_two(exponent));
         pool_.run(segments_.segments * segments_.parts, [&](std::int64_t task, int worker) {
             const std::int64_t segment = task / segments_.parts;
-            workers_[at(worker)]->objects.open(copies.words(first + segment), task % segments_.parts, segments_.parts,
+            workers_[at(worker)]->objects.open(copies.words(segment), task % segments_.parts, segments_.parts,
                                                scales.data());
             run_segment(*workers_[at(worker)], segment);
         });
@@ -113,45 +113,10 @@ class Reducer {
 
 } // namespace
 
-bool is_ordered(const PgkmReduction &reduction)
-{
-    const auto *const items = reduction.items;
-    return reduction.exact == 0 && std::any_of(items, items + reduction.n_items,
-                                               [](const PgkmItem &item) { return item.combine == PGKM_COMBINE_SUM; });
-}
-
-std::int64_t copies_bytes(const PgkmReduction &reduction, std::int64_t count)
-{
-    return 8 * Copies::size(words_of(reduction, Arrangement::cells)) * count;
-}
-
-void reduce_into(const PgkmOpen &open, const PgkmPoints &points, const PgkmReduction &reduction,
-                 const PgkmCopies &shared, std::int64_t copy, CopyStep step)
+void reduce_nothing(const PgkmOpen &open, const PgkmReduction &reduction, PgkmReduced &out)
 {
     Context context(open, 1);
-    BatchPlan plan(reduction, points.d);
-    fill_tables(context, plan);
-    const Copies copies(context, reduction, plan.words, shared);
-    PgkmReduced fault = {};
-    with_element(points, [&](auto element) {
-        const auto *const rows = static_cast<const decltype(element) *>(points.values);
-        Reducer reducer(context, rows, points.d, plan, {points.n, 1, 1, plan.words.count, plan.batch_rows()});
-        if (step == CopyStep::measure) {
-            std::fill_n(copies.largest(copy), plan.words.scales, 0.0);
-            reducer.measure(copies.largest(copy), fault);
-        } else {
-            copies.clear(copy);
-            reducer.fill(copies, copy, fault);
-        }
-    });
-}
-
-void finish_copies(const PgkmOpen &open, const PgkmReduction &reduction, const PgkmCopies &shared, PgkmReduced &out)
-{
-    Context context(open, open.threads);
     const Words words = words_of(reduction, Arrangement::cells);
-    if (shared.memory != nullptr)
-        return Copies(context, reduction, words, shared).finish(context.pool, out);
     Copies(context, reduction, words, 1).finish(context.pool, out);
 }
 
@@ -180,9 +145,9 @@ void reduce(Data &data, const PgkmProblem *problems, std::int64_t n_problems, co
                 static_cast<const decltype(element) *>(data.points.values) + problems[p].first_row * data.points.d;
             const ReductionPlan segments = cut(plan, problems[p].n_rows, data.context.pool.size());
             Reducer reducer(data.context, rows, data.points.d, plan, segments);
-            const Copies copies(data.context, *reduction, plan.words, segments.segments);
+            Copies copies(data.context, *reduction, plan.words, segments.segments);
             reducer.measure(copies.largest(0), reduced[p]);
-            reducer.fill(copies, 0, reduced[p]);
+            reducer.fill(copies, reduced[p]);
             copies.finish(data.context.pool, reduced[p]);
         });
     }

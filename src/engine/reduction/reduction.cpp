@@ -94,33 +94,30 @@ PgkmStatus supported(const PgkmRequest &, const PgkmBackend &table, PgkmError *e
     return table.reduce(nullptr, nullptr, 0, nullptr, nullptr, error);
 }
 
-// Of the rows, of copies that have been filled from them, or of nothing.
-void reduce(const PgkmRequest &request, Workplace *place, Monitor &monitor, PgkmReduced &out)
+void reduce_on(Session &session, const PgkmRequest &request, Monitor &monitor, PgkmReduced &out)
 {
-    if (place == nullptr) {
-        if (request.copies.memory != nullptr) {
-            monitor.begin_backend("cpu");
-            monitor.enter(PGKM_ITERATING);
-        }
-        return cpu::finish_copies(open_options(request, 1, monitor.host()), request.reduction, request.copies, out);
-    }
-    place->session.load_own(request.points);
+    session.load_own(request.points);
     monitor.enter(PGKM_ITERATING);
     std::vector<PgkmProblem> all(1);
     all[0].n_rows = request.points.n;
-    place->session.run(&PgkmBackend::reduce, all, &request.reduction, &out);
+    session.run(&PgkmBackend::reduce, all, &request.reduction, &out);
 }
 
 // A device notes that a row fails, and leaves it to the CPU to say which one and why. With backend = auto the CPU
 // follows anyway. Where the device is forced, the CPU looks for the row here; it throws as the CPU does where one
 // fails.
-void name_failing_row(const PgkmRequest &request, Monitor &monitor, PgkmReduced &out)
+void reduce(const PgkmRequest &request, Workplace &place, Monitor &monitor, PgkmReduced &out)
 {
-    Workplace place({cpu_backend(), -1, 0},
-                    open_options(request,
-                                 threads_of(request, work_of(request, {nullptr, nullptr, request.points.n, 1})),
-                                 monitor.host()));
-    reduce(request, &place, monitor, out);
+    try {
+        reduce_on(place.session, request, monitor, out);
+    } catch (const Error &error) {
+        if (error.status() != PGKM_UNSUPPORTED || request.settings.backend != PGKM_BACKEND_CUDA)
+            throw;
+        const Work work = work_of(request, {nullptr, nullptr, request.points.n, 1});
+        Session cpu({cpu_backend(), -1, 0}, open_options(request, threads_of(request, work), monitor.host()));
+        reduce_on(cpu, request, monitor, out);
+        throw;
+    }
 }
 
 std::unique_ptr<Models> fit(const PgkmRequest &request, Workplace *place, Monitor &monitor)
@@ -129,33 +126,15 @@ std::unique_ptr<Models> fit(const PgkmRequest &request, Workplace *place, Monito
     objects->n = request.points.n;
     objects->d = request.points.d;
     try {
-        try {
-            reduce(request, place, monitor, objects->reduced);
-        } catch (const Error &error) {
-            if (error.status() != PGKM_UNSUPPORTED || request.settings.backend != PGKM_BACKEND_CUDA)
-                throw;
-            name_failing_row(request, monitor, objects->reduced);
-            throw;
-        }
+        if (place != nullptr)
+            reduce(request, *place, monitor, objects->reduced);
+        else
+            cpu::reduce_nothing(open_options(request, 1, monitor.host()), request.reduction, objects->reduced);
     } catch (const Error &error) {
         if (error.status() != PGKM_INVALID || objects->reduced.fault == PGKM_FAULT_NONE)
             throw;
     }
     return objects;
-}
-
-std::int64_t copies_wanted(const PgkmRequest &request, std::int32_t processes)
-{
-    // A worker hands on a byte in a good nanosecond, and vectors make four plain operations in one.
-    constexpr double operations_per_byte = 8.0;
-    const PgkmReduction &program = request.reduction;
-    const double row_bytes = request.points.d * (request.points.element == PGKM_FLOAT32 ? 4.0 : 8.0);
-    const bool slow = program_work(program).row > operations_per_byte * row_bytes;
-    if (cpu::is_ordered(program) || request.settings.backend == PGKM_BACKEND_CUDA ||
-        (slow && processes < pgkm_cpu_threads(&request.settings)))
-        return 0;
-    const auto bytes = static_cast<double>(cpu::copies_bytes(program, processes));
-    return bytes < row_bytes * static_cast<double>(request.points.n) ? processes : 0;
 }
 
 } // namespace
@@ -170,32 +149,5 @@ PgkmStatus pgkm_reduction_check(PgkmRequest *request, PgkmError *error)
     return pgkm::guarded(error, [&] {
         pgkm::check_program(request->reduction, request->points.d);
         request->is_checked = 1;
-    });
-}
-
-int64_t pgkm_copies_wanted(const PgkmRequest *request, int32_t processes)
-{
-    std::int64_t wanted = 0;
-    PgkmError error;
-    pgkm::guarded(&error, [&] { wanted = pgkm::copies_wanted(*request, processes); });
-    return wanted;
-}
-
-uint64_t pgkm_copies_bytes(const PgkmReduction *reduction, int64_t count)
-{
-    return static_cast<std::uint64_t>(pgkm::cpu::copies_bytes(*reduction, count));
-}
-
-PgkmStatus pgkm_copies_reduce(const PgkmRequest *request, int64_t copy, int measure, PgkmInterrupted interrupted,
-                              PgkmError *error)
-{
-    return pgkm::guarded(error, [&] {
-        PgkmHost host = {};
-        host.arg = reinterpret_cast<void *>(interrupted);
-        if (interrupted != nullptr)
-            host.cancelled = [](void *arg) { return reinterpret_cast<PgkmInterrupted>(arg)(); };
-        pgkm::cpu::reduce_into(pgkm::open_options(*request, 1, host), request->points, request->reduction,
-                               request->copies, copy,
-                               measure != 0 ? pgkm::cpu::CopyStep::measure : pgkm::cpu::CopyStep::fill);
     });
 }
