@@ -8,6 +8,7 @@
 #include "pg/gmm/gmm.h"
 #include "pg/kmeans/model.h"
 #include "pg/kmeans/options.h"
+#include "pg/run/fit_count.h"
 
 extern "C" {
 #include "executor/executor.h"

@@ -11,6 +11,7 @@
 #include "pg/gmm/gmm.h"
 #include "pg/kmeans/group_arguments.h"
 #include "pg/progress.h"
+#include "pg/run/fit_count.h"
 #include "pg/run/row_context.h"
 #include "pg/rows/rows.h"
 

@@ -6,6 +6,7 @@
 #include "pg/gmm/gmm.h"
 #include "pg/kmeans/sweep.h"
 #include "pg/nodes/nodes.h"
+#include "pg/run/fit_count.h"
 #include "pg/scan/scan.h"
 
 extern "C" {

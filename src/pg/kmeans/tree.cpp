@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "pg/kmeans/model.h"
+#include "pg/run/fit_count.h"
 #include "pg/values/composite.h"
 
 extern "C" {

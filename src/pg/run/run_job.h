@@ -57,6 +57,9 @@ const PgkmResult *pgkm_run_job(const PgkmRequest *request, MemoryContext context
 /* The same for a small calculation beside another job: on the CPU, and not noted. */
 const PgkmResult *pgkm_run_aside(const PgkmRequest *request, MemoryContext context, PgkmJobHolder **holder);
 
+/* What the progress view shows of the fits of a request. */
+PgkmShownFit pgkm_shown_fit(const PgkmRequest *request);
+
 /* 54000 if a job of this request would be refused for its estimate. */
 void pgkm_require_memory(const PgkmRequest *request);
 
@@ -65,27 +68,5 @@ void pgkm_result_of(const PgkmJobHolder *holder, int64 i, PgkmResult *result);
 
 /* Frees the job and its result at once. */
 void pgkm_release_job(PgkmJobHolder *holder);
-
-/* Fits of a call or query, those that max_iter ended before they had converged, and those that found less than k. */
-struct PgkmFitCount {
-    int64 fits;
-    int64 unfinished;
-    int32 max_iter; /* of the last of these */
-    int64 fewer;
-    PgkmAlgorithm algorithm; /* of the first of these, as what follows */
-    int64 k;
-    int32 found;
-    int64 rows;
-};
-
-/* Counts a fit; true for the first that is unfinished. */
-bool pgkm_count_fit(PgkmFitCount *count, const PgkmRequest *request, const PgkmResult *result);
-
-/* Counts a fit of this algorithm if it has found less than k; true for the first. */
-bool pgkm_count_fewer(PgkmFitCount *count, PgkmAlgorithm algorithm, const PgkmResult *result, int64 k);
-
-/* One WARNING for all fits that have found less than k, with the first of them as example, and one (01K01) for all
- * unfinished ones. */
-void pgkm_warn_counted(const PgkmFitCount *count);
 
 #endif

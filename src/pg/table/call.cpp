@@ -5,6 +5,7 @@
 
 #include "pg/nodes/nodes.h"
 #include "pg/nodes/places.h"
+#include "pg/run/fit_count.h"
 #include "pg/scan/scan.h"
 #include "pg/table/loaded.h"
 #include "pg/table/stream.h"
