@@ -80,16 +80,7 @@ class Service : public testing::Test {
     PgkmStatus answer_call(
         Link &link, Call &call, const Forge &forge = [](CallRequest &, std::int64_t *) {})
     {
-        const RowShape rows = {100, 2, PGKM_FLOAT32};
-        ArenaFields sizes(rows);
-        fields(sizes, call);
-        link.arena().grow(sizes.bytes());
-        ArenaFields writer(Leg::write_call, rows, link.arena().get(), sizes.numbers(), sizes.bytes());
-        fields(writer, call);
-        Request request = request_of(Op::call);
-        request.call.function = call.function;
-        request.call.n_problems = call.n_problems;
-        request.call.numbers = sizes.numbers();
+        Request request = link.write(call, {100, 2, PGKM_FLOAT32}).request;
         forge(request.call, reinterpret_cast<std::int64_t *>(link.arena().get()));
         return answer(link, request);
     }

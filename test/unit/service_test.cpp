@@ -192,16 +192,20 @@ TEST(ServiceAnswers, ThatCannotBeAreRefused)
     call.n_problems = 1;
     call.problems = &problem;
     std::vector<std::int64_t> arena(1024);
-    ArenaFields sizes(rows);
-    fields(sizes, call);
-    const auto takes = [&](std::int64_t found) {
+    // Of an answer whose number so many from the last is this one.
+    const auto status_of = [&](std::uint64_t from_last, std::int64_t value) {
         auto *base = reinterpret_cast<char *>(arena.data());
+        ArenaFields sizes(rows);
+        fields(sizes, call);
         ArenaFields writer(Leg::write_call, rows, base, sizes.numbers(), sizes.bytes());
         fields(writer, call);
-        arena[sizes.numbers() - 1] = found;
+        arena[sizes.numbers() - 1 - from_last] = value;
         ArenaFields reader(Leg::read_results, rows, base, sizes.numbers(), sizes.bytes());
         PgkmError error;
-        const PgkmStatus status = guarded(&error, [&] { fields(reader, call); });
+        return guarded(&error, [&] { fields(reader, call); });
+    };
+    const auto takes = [&](std::int64_t found) {
+        const PgkmStatus status = status_of(0, found);
         problem.k = 2;
         return status;
     };
@@ -213,17 +217,7 @@ TEST(ServiceAnswers, ThatCannotBeAreRefused)
     PgkmReduced reduced = {};
     call.function = Function::reduce;
     call.reduced = &reduced;
-    sizes = ArenaFields(rows);
-    fields(sizes, call);
-    const auto fault = [&](std::int64_t of) {
-        auto *base = reinterpret_cast<char *>(arena.data());
-        ArenaFields writer(Leg::write_call, rows, base, sizes.numbers(), sizes.bytes());
-        fields(writer, call);
-        arena[sizes.numbers() - 4] = of;
-        ArenaFields reader(Leg::read_results, rows, base, sizes.numbers(), sizes.bytes());
-        PgkmError error;
-        return guarded(&error, [&] { fields(reader, call); });
-    };
+    const auto fault = [&](std::int64_t of) { return status_of(3, of); };
     EXPECT_EQ(fault(PGKM_FAULT_TOTAL), PGKM_OK);
     EXPECT_EQ(fault(PGKM_FAULT_TOTAL + 1), PGKM_INVALID) << "no such fault";
     EXPECT_EQ(fault(-1), PGKM_INVALID);

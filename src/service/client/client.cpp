@@ -115,18 +115,9 @@ PgkmStatus ask(PgkmData *data, Call call, PgkmError *error)
 {
     return guarded(error, [&] {
         const auto &[link, rows] = *self(data);
-        ArenaFields sizes(rows);
-        fields(sizes, call);
-        link.check_memory(sizes.bytes());
-        link.arena().grow(sizes.bytes());
-        ArenaFields writer(Leg::write_call, rows, link.arena().get(), sizes.numbers(), sizes.bytes());
-        fields(writer, call);
-        Request request = request_of(Op::call);
-        request.call.function = call.function;
-        request.call.n_problems = call.n_problems;
-        request.call.numbers = sizes.numbers();
+        const auto [request, bytes] = link.write(call, rows);
         link.check_cancelled();
-        ArenaFields reader(Leg::read_results, rows, link.arena().get(), sizes.numbers(), sizes.bytes());
+        ArenaFields reader(Leg::read_results, rows, link.arena().get(), request.call.numbers, bytes);
         try {
             link.ask(request);
         } catch (const Error &failed) {

@@ -9,6 +9,7 @@
 
 #include "numeric/error.hpp"
 #include "service/wire/channel.hpp"
+#include "service/wire/fields.hpp"
 
 namespace pgkm::service {
 namespace {
@@ -31,6 +32,21 @@ Request request_of(Op op)
     request.magic = magic;
     request.op = op;
     return request;
+}
+
+Link::Written Link::write(Call &call, const RowShape &rows)
+{
+    ArenaFields sizes(rows);
+    fields(sizes, call);
+    check_memory(sizes.bytes());
+    arena_.grow(sizes.bytes());
+    ArenaFields writer(Leg::write_call, rows, arena_.get(), sizes.numbers(), sizes.bytes());
+    fields(writer, call);
+    Request request = request_of(Op::call);
+    request.call.function = call.function;
+    request.call.n_problems = call.n_problems;
+    request.call.numbers = sizes.numbers();
+    return {request, sizes.bytes()};
 }
 
 void Link::give_up(PgkmStatus status, const char *text)

@@ -3,6 +3,7 @@
 
 #include <chrono>
 
+#include "backend/calls.hpp"
 #include "backend/host.hpp"
 #include "service/wire/arena.hpp"
 #include "service/wire/protocol.hpp"
@@ -22,6 +23,14 @@ class Link {
     bool is_cancelled() const { return pgkm::is_cancelled(host_); }
     const PgkmSegment &segment() const { return segment_; }
     Arena &arena() { return arena_; }
+
+    // The request of a call whose fields now lie in the arena, and the bytes that they take there. PGKM_LIMIT where the
+    // context's limit has no room for them.
+    struct Written {
+        Request request;
+        std::uint64_t bytes;
+    };
+    Written write(Call &call, const RowShape &rows);
 
     // Sends a request and waits for its reply. Throws what the service reports.
     Reply ask(Request request, int passed = -1);
