@@ -5,6 +5,7 @@
 
 #include "pg/aggregate/aggregate.h"
 #include "pg/run/memory_account.h"
+#include "pg/shared/area.h"
 #include "pg/shared/pages.h"
 
 extern "C" {
@@ -65,23 +66,16 @@ int64 shared_rows_of_block(const PgkmRows *rows)
     return Max((int64)(BLOCK_BYTES / block_bytes(rows, 1)), (int64)1);
 }
 
-/* An area grows by segments, each at most as large as all before. Other processes may make one at the same moment. */
-static bool area_has_room(dsa_area *area, dsa_pointer block, Size bytes)
-{
-    return pgkm_fits_shared_memory((double)bytes + 2 * (double)pgkm_area_bytes(area, block));
-}
-
 bool shared_rows_leave(SharedRows *shared, dsa_area *area, PgkmRows *rows)
 {
     const Size bytes = block_bytes(rows, rows->n);
 
-    if (!area_has_room(area, shared->block, bytes))
+    if (!shared_area_has_room(area, shared->block, bytes))
         return false;
     pgkm_memory_reserve(bytes);
     rows->reserved += bytes;
 
-    const dsa_pointer place =
-        dsa_allocate_extended(area, bytes, DSA_ALLOC_NO_OOM | (bytes >= MaxAllocSize ? DSA_ALLOC_HUGE : 0));
+    const dsa_pointer place = shared_area_allocate(area, bytes);
 
     if (!DsaPointerIsValid(place)) {
         rows->reserved -= bytes;
@@ -92,7 +86,6 @@ bool shared_rows_leave(SharedRows *shared, dsa_area *area, PgkmRows *rows)
     Block *const block = (Block *)dsa_get_address(area, place);
     char *const values = (char *)(block + 1);
 
-    shared_populate((char *)block, bytes);
     *block = {shared->block, rows->n};
     memcpy(values, rows->values, (Size)rows->n * rows->row_bytes);
     if (rows->weighted)

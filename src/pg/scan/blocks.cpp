@@ -7,6 +7,7 @@
 #include "pg/run/run_job.h"
 #include "pg/service/session.h"
 #include "pg/settings.h"
+#include "pg/shared/area.h"
 #include "pg/shared/pages.h"
 
 extern "C" {
@@ -71,20 +72,10 @@ static ScanBlock *block_at(const ScanReader *reader, bool shared, uint64 place)
     return (ScanBlock *)(shared ? dsa_get_address(reader->area, place) : (void *)(uintptr_t)place);
 }
 
-/* An area grows by segments, each at most as large as all before. Other processes may make one at the same moment. */
+/* 0 where there is no room. */
 static uint64 allocate_shared(ScanReader *reader, Size bytes)
 {
-    if (!pgkm_fits_shared_memory((double)bytes + 2 * (double)pgkm_area_bytes(reader->area, reader->last)))
-        return 0;
-
-    const dsa_pointer place =
-        dsa_allocate_extended(reader->area, bytes, DSA_ALLOC_NO_OOM | (bytes >= MaxAllocSize ? DSA_ALLOC_HUGE : 0));
-
-    if (!DsaPointerIsValid(place))
-        return 0;
-    /* The first touch of memory costs more than filling it. */
-    shared_populate((char *)dsa_get_address(reader->area, place), bytes);
-    return place;
+    return shared_area_has_room(reader->area, reader->last, bytes) ? shared_area_allocate(reader->area, bytes) : 0;
 }
 
 bool scan_block_leave(ScanReader *reader)
