@@ -8,7 +8,8 @@
 
 #include "pg/aggregate/batch.h"
 #include "pg/aggregate/flat_state.h"
-#include "pg/compat.h"
+#include "pg/gmm/gmm.h"
+#include "pg/kmeans/model.h"
 #include "pg/values/datum.h"
 
 extern "C" {
@@ -35,13 +36,13 @@ static NullableDatum options_argument(FunctionCallInfo fcinfo)
     return PG_NARGS() > ARGUMENT_OPTIONS ? fcinfo->args[ARGUMENT_OPTIONS] : none;
 }
 
-static AggregateState *begin_group(FunctionCallInfo fcinfo, const PgkmOptionsType *type, const PgkmVector *vector)
+static AggregateState *begin_group(FunctionCallInfo fcinfo, const FitKind *kind, const PgkmVector *vector)
 {
     const MemoryContext context = pgkm_aggregate_context(fcinfo);
     const NullableDatum options = options_argument(fcinfo);
     AggregateState *const state = (AggregateState *)MemoryContextAllocZero(context, sizeof(AggregateState));
 
-    pgkm_group_begin(&state->group, type, context, &fcinfo->args[ARGUMENT_K], &options,
+    pgkm_group_begin(&state->group, kind, context, &fcinfo->args[ARGUMENT_K], &options,
                      pgkm_is_constant_in_group(fcinfo, ARGUMENT_OPTIONS));
     state->rows =
         pgkm_rows_create(context, pgkm_element_of(vector->element_type), vector->length, PG_NARGS() > ARGUMENT_WEIGHT);
@@ -51,7 +52,7 @@ static AggregateState *begin_group(FunctionCallInfo fcinfo, const PgkmOptionsTyp
     return state;
 }
 
-static AggregateState *add_row(FunctionCallInfo fcinfo, const PgkmOptionsType *type, AggregateState *state)
+static AggregateState *add_row(FunctionCallInfo fcinfo, const FitKind *kind, AggregateState *state)
 {
     PgkmVector vector;
     PgkmRowFault fault;
@@ -60,7 +61,7 @@ static AggregateState *add_row(FunctionCallInfo fcinfo, const PgkmOptionsType *t
     if (!pgkm_row_arguments(fcinfo, ARGUMENT_FEATURES, ARGUMENT_WEIGHT, &vector, &weight))
         return state;
     if (state == NULL) {
-        state = begin_group(fcinfo, type, &vector);
+        state = begin_group(fcinfo, kind, &vector);
     } else {
         const NullableDatum options = options_argument(fcinfo);
 
@@ -85,22 +86,22 @@ static AggregateState *add_row(FunctionCallInfo fcinfo, const PgkmOptionsType *t
  *   append features (and weight) to the state
  *   return state
  */
-static Datum collect_row(FunctionCallInfo fcinfo, const PgkmOptionsType *type)
+static Datum collect_row(FunctionCallInfo fcinfo, const FitKind *kind)
 {
     AggregateState *const state =
         PG_ARGISNULL(ARGUMENT_STATE) ? NULL : (AggregateState *)PG_GETARG_POINTER(ARGUMENT_STATE);
-    const auto add = [type](FunctionCallInfo call, AggregateState *to) { return add_row(call, type, to); };
+    const auto add = [kind](FunctionCallInfo call, AggregateState *to) { return add_row(call, kind, to); };
 
     return pgkm_accumulate(fcinfo, state, state == NULL ? 0 : state->shared.n + state->rows->n, add);
 }
 
 Datum pgkm_aggregate_transition(PG_FUNCTION_ARGS)
 {
-    return collect_row(fcinfo, &pgkm_kmeans_options_type);
+    return collect_row(fcinfo, &kmeans_kind);
 }
 
 /* pgkm_gmm_transition: the same for mixtures. */
 Datum pgkm_gmm_transition(PG_FUNCTION_ARGS)
 {
-    return collect_row(fcinfo, &pgkm_mixture_options_type);
+    return collect_row(fcinfo, &gmm_kind);
 }

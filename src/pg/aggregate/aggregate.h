@@ -5,7 +5,7 @@
 #define PGKM_PG_AGGREGATE_AGGREGATE_H
 
 #include "pg/aggregate/shared_rows.h"
-#include "pg/kmeans/group_arguments.h"
+#include "pg/aggregate/group_arguments.h"
 #include "pg/rows/rows.h"
 #include "pg/run/run_job.h"
 

@@ -4,10 +4,8 @@
 #include "pg/aggregate/aggregate.h"
 
 #include "pg/aggregate/batch.h"
-#include "pg/compat.h"
 #include "pg/gmm/gmm.h"
 #include "pg/kmeans/model.h"
-#include "pg/kmeans/options.h"
 #include "pg/run/fit_count.h"
 
 extern "C" {
@@ -45,7 +43,7 @@ static void count_fit(FunctionCallInfo fcinfo, const PgkmRequest *request, const
     }
 }
 
-static FinalCache *final_cache(FunctionCallInfo fcinfo, TupleDesc (*model_tupdesc)(FunctionCallInfo))
+static FinalCache *final_cache(FunctionCallInfo fcinfo, const FitKind *kind)
 {
     FmgrInfo *const flinfo = fcinfo->flinfo;
 
@@ -53,35 +51,20 @@ static FinalCache *final_cache(FunctionCallInfo fcinfo, TupleDesc (*model_tupdes
         const MemoryContext caller = MemoryContextSwitchTo(flinfo->fn_mcxt);
         FinalCache *const cache = (FinalCache *)palloc0(sizeof(FinalCache));
 
-        cache->tupdesc = model_tupdesc(fcinfo);
+        cache->tupdesc = kind->tupdesc(fcinfo);
         flinfo->fn_extra = cache;
         MemoryContextSwitchTo(caller);
     }
     return (FinalCache *)flinfo->fn_extra;
 }
 
-/* Of the aggregate's own algorithm: one that was read from bytes may be of the other. */
-static AggregateState *state_argument(FunctionCallInfo fcinfo, const PgkmOptionsType *type)
-{
-    AggregateState *const state = (AggregateState *)PG_GETARG_POINTER(0);
-
-    if (state->group.type != type)
-        pgkm_raise_state("It belongs to another aggregate.");
-    return state;
-}
-
 void pgkm_group_request(const PgkmGroupArguments *group, const PgkmRows *rows, PgkmRequest *request)
 {
     memset(request, 0, sizeof *request);
+    request->algorithm = group->kind->algorithm;
     request->points = pgkm_rows_points(rows);
     request->k = group->k;
-    if (group->type == &pgkm_mixture_options_type) {
-        request->algorithm = PGKM_MIXTURE;
-        request->mixture = group->options.mixture;
-    } else {
-        request->algorithm = PGKM_KMEANS;
-        request->kmeans = group->options.kmeans;
-    }
+    *fit_options(request) = group->options;
 }
 
 const PgkmResult *pgkm_aggregate_run(const PgkmRequest *request, MemoryContext context, PgkmJobHolder **holder)
@@ -114,27 +97,24 @@ static void fit_state(FunctionCallInfo fcinfo, AggregateState *state, const Pgkm
  *   return the model of a fit of the state's rows; the state stays as it is, so that a
  *   window frame may go on growing. Groups of a hash table are fitted together.
  */
-template <typename Build>
-static Datum finish(FunctionCallInfo fcinfo, const PgkmOptionsType *type, TupleDesc (*model_tupdesc)(FunctionCallInfo),
-                    Build build)
+static Datum finish(FunctionCallInfo fcinfo, const FitKind *kind)
 {
     pgkm_aggregate_context(fcinfo);
     if (PG_ARGISNULL(0))
         PG_RETURN_NULL();
 
-    AggregateState *const state = state_argument(fcinfo, type);
-    FinalCache *const cache = final_cache(fcinfo, model_tupdesc);
+    AggregateState *const state = (AggregateState *)PG_GETARG_POINTER(0);
+    FinalCache *const cache = final_cache(fcinfo, kind);
     PgkmRequest request;
     PgkmResult result;
 
+    if (state->group.kind != kind) /* one that was read from bytes */
+        pgkm_raise_state("It belongs to another aggregate.");
     pgkm_group_request(&state->group, state->rows, &request);
-    if (request.algorithm == PGKM_MIXTURE)
-        pgkm_mixture_check_size(&request);
-    else
-        pgkm_model_check_size(request.k, request.points.n, request.points.d);
+    kind->check_size(&request, request.k, request.points.n);
     fit_state(fcinfo, state, &request, cache, &result);
 
-    const Datum model = build(&request, &result, cache->tupdesc);
+    const Datum model = kind->model(&result, &request, NULL, cache->tupdesc);
 
     if (!state->fitted)
         pgkm_release_job(state->holder);
@@ -143,21 +123,10 @@ static Datum finish(FunctionCallInfo fcinfo, const PgkmOptionsType *type, TupleD
 
 Datum pgkm_aggregate_final(PG_FUNCTION_ARGS)
 {
-    const auto build = [](const PgkmRequest *request, const PgkmResult *result, TupleDesc tupdesc) {
-        PgkmOrigin origin; /* an aggregate knows neither names nor, as it is immutable, the time */
-
-        origin.options = pgkm_kmeans_options_json(&request->kmeans, NULL);
-        return pgkm_model_build(result, &request->kmeans, &origin, NULL, tupdesc);
-    };
-
-    return finish(fcinfo, &pgkm_kmeans_options_type, pgkm_model_tupdesc, build);
+    return finish(fcinfo, &kmeans_kind);
 }
 
 Datum pgkm_gmm_final(PG_FUNCTION_ARGS)
 {
-    const auto build = [](const PgkmRequest *request, const PgkmResult *result, TupleDesc tupdesc) {
-        return pgkm_gmm_model_build(result, &request->mixture, NULL, tupdesc);
-    };
-
-    return finish(fcinfo, &pgkm_mixture_options_type, pgkm_gmm_model_tupdesc, build);
+    return finish(fcinfo, &gmm_kind);
 }

@@ -7,7 +7,8 @@
 #include <cfloat>
 
 #include "pg/aggregate/batch.h"
-#include "pg/compat.h"
+#include "pg/gmm/gmm.h"
+#include "pg/kmeans/model.h"
 
 extern "C" {
 #include "utils/memutils.h"
@@ -68,10 +69,10 @@ void pgkm_raise_state(const char *detail)
 static AggregateState *copy_state(MemoryContext context, const AggregateState *from)
 {
     AggregateState *const state = (AggregateState *)MemoryContextAllocZero(context, sizeof(AggregateState));
-    const PgkmOptionsType *const type = from->group.type;
+    const PgkmOptionsType *const type = from->group.kind->options;
     const Size size = pgkm_options_arrays_size(type, &from->group.options);
 
-    state->group.type = type;
+    state->group.kind = from->group.kind;
     state->group.k = from->group.k;
     state->group.options = from->group.options;
     /* No row is ever added to a merged state by itself: nothing is left to compare. */
@@ -105,7 +106,7 @@ static void check_same_rows(const AggregateState *left, const AggregateState *ri
     const PgkmRows *const a = left->rows;
     const PgkmRows *const b = right->rows;
 
-    if (left->group.type != right->group.type || a->element != b->element || a->weighted != b->weighted)
+    if (left->group.kind != right->group.kind || a->element != b->element || a->weighted != b->weighted)
         pgkm_raise_state("It belongs to another aggregate than the states before.");
     if (a->d != b->d)
         ereport(ERROR, (errcode(ERRCODE_ARRAY_SUBSCRIPT_ERROR), errmsg("expected %d features, not %d", a->d, b->d)));
@@ -175,7 +176,7 @@ static Size rows_to_write(AggregateState *state)
 Datum pgkm_aggregate_serialize(PG_FUNCTION_ARGS)
 {
     AggregateState *const state = (AggregateState *)PG_GETARG_POINTER(0);
-    const PgkmOptionsType *const type = state->group.type;
+    const PgkmOptionsType *const type = state->group.kind->options;
     const Size arrays = pgkm_options_arrays_size(type, &state->group.options);
     const Size size = add_size(VARHDRSZ + sizeof(SerialHead) + rows_to_write(state), arrays);
     const PgkmRows *const rows = state->rows;
@@ -189,7 +190,7 @@ Datum pgkm_aggregate_serialize(PG_FUNCTION_ARGS)
     head.head_size = sizeof head;
     head.size = size - VARHDRSZ;
     head.k = state->group.k;
-    head.is_mixture = type == &pgkm_mixture_options_type;
+    head.is_mixture = state->group.kind == &gmm_kind;
     head.element = rows->element;
     head.d = rows->d;
     head.weighted = rows->weighted;
@@ -233,11 +234,12 @@ static void read_head(const char *place, Size size, SerialHead *head)
  * many of the bytes at `place` they take. */
 static Size read_options(const SerialHead *head, const char *place, Size size, PgkmGroupArguments *group)
 {
-    group->type = head->is_mixture != 0 ? &pgkm_mixture_options_type : &pgkm_kmeans_options_type;
+    group->kind = head->is_mixture != 0 ? &gmm_kind : &kmeans_kind;
     group->k = head->k;
     group->options = head->options;
 
-    const Size bytes = pgkm_options_arrays_size(group->type, &group->options);
+    const PgkmOptionsType *const type = group->kind->options;
+    const Size bytes = pgkm_options_arrays_size(type, &group->options);
     char *arrays = NULL;
 
     if (bytes > size)
@@ -246,8 +248,8 @@ static Size read_options(const SerialHead *head, const char *place, Size size, P
         arrays = (char *)palloc(bytes);
         memcpy(arrays, place, bytes);
     }
-    pgkm_options_attach_arrays(group->type, &group->options, arrays);
-    if (!pgkm_options_are_valid(group->type, &group->options))
+    pgkm_options_attach_arrays(type, &group->options, arrays);
+    if (!pgkm_options_are_valid(type, &group->options))
         pgkm_raise_state("An option is out of its range.");
     return bytes;
 }

@@ -9,7 +9,7 @@
 #include "pg/aggregate/aggregate.h"
 #include "pg/values/datum.h"
 #include "pg/gmm/gmm.h"
-#include "pg/kmeans/group_arguments.h"
+#include "pg/kmeans/model.h"
 #include "pg/progress.h"
 #include "pg/run/fit_count.h"
 #include "pg/run/row_context.h"
@@ -39,7 +39,7 @@ struct PartitionLabels {
 struct PartitionFit {
     FmgrInfo *flinfo;
     WindowObject window;
-    const PgkmOptionsType *type;
+    const FitKind *kind;
     MemoryContext context;
     bool constant[ARGUMENT_OPTIONS + 1];
     NullableDatum values[ARGUMENT_OPTIONS + 1]; /* the arguments in the current row */
@@ -59,7 +59,7 @@ static NullableDatum argument_in_row(const PartitionFit *fit, int number, int64 
 
 static void begin_rows(PartitionFit *fit, const PgkmVector *vector)
 {
-    pgkm_group_begin(&fit->group, fit->type, fit->context, &fit->values[ARGUMENT_K], &fit->values[ARGUMENT_OPTIONS],
+    pgkm_group_begin(&fit->group, fit->kind, fit->context, &fit->values[ARGUMENT_K], &fit->values[ARGUMENT_OPTIONS],
                      fit->constant[ARGUMENT_OPTIONS]);
     fit->rows = pgkm_rows_create(fit->context, pgkm_element_of(vector->element_type), vector->length, false);
 }
@@ -145,7 +145,7 @@ static void label_partition(FunctionCallInfo fcinfo, PartitionFit *fit, int32 *l
     pgkm_group_request(&fit->group, fit->rows, &request);
     request.want_labels = 1;
     if (request.algorithm == PGKM_MIXTURE)
-        pgkm_mixture_check_size(&request);
+        pgkm_gmm_check_size(&request, request.k, request.points.n);
     pgkm_run_begin(&run, request.algorithm == PGKM_MIXTURE ? "gmm_label" : "kmeans_label", InvalidOid);
 
     const PgkmResult *result = pgkm_run_job(&request, fit->context, &fit->holder, NULL);
@@ -175,7 +175,7 @@ static int32 *allocate_labels(PartitionLabels *local, MemoryContext partition, i
     return (int32 *)MemoryContextAllocHuge(partition, bytes);
 }
 
-static void fit_partition(FunctionCallInfo fcinfo, const PgkmOptionsType *type, PartitionLabels *local)
+static void fit_partition(FunctionCallInfo fcinfo, const FitKind *kind, PartitionLabels *local)
 {
     const WindowObject window = PG_WINDOW_OBJECT();
     const MemoryContext partition = GetMemoryChunkContext(local);
@@ -187,7 +187,7 @@ static void fit_partition(FunctionCallInfo fcinfo, const PgkmOptionsType *type, 
     (void)pgkm_call_cache(fcinfo->flinfo, sizeof(GivenWarnings));
     fit.flinfo = fcinfo->flinfo;
     fit.window = window;
-    fit.type = type;
+    fit.kind = kind;
     fit.context = AllocSetContextCreate(partition, "kmeans_label", ALLOCSET_DEFAULT_SIZES);
     read_constant_arguments(&fit, fcinfo);
     read_partition(&fit, labels, n);
@@ -197,13 +197,13 @@ static void fit_partition(FunctionCallInfo fcinfo, const PgkmOptionsType *type, 
     local->labels = labels;
 }
 
-static Datum label_row(FunctionCallInfo fcinfo, const PgkmOptionsType *type)
+static Datum label_row(FunctionCallInfo fcinfo, const FitKind *kind)
 {
     const WindowObject window = PG_WINDOW_OBJECT();
     PartitionLabels *const local = (PartitionLabels *)WinGetPartitionLocalMemory(window, sizeof(PartitionLabels));
 
     if (local->labels == NULL)
-        fit_partition(fcinfo, type, local);
+        fit_partition(fcinfo, kind, local);
 
     const int32 label = local->labels[WinGetCurrentPosition(window)];
 
@@ -218,11 +218,11 @@ static Datum label_row(FunctionCallInfo fcinfo, const PgkmOptionsType *type)
  */
 Datum pgkm_kmeans_label(PG_FUNCTION_ARGS)
 {
-    return label_row(fcinfo, &pgkm_kmeans_options_type);
+    return label_row(fcinfo, &kmeans_kind);
 }
 
 /* gmm_label(features, k [, options]) -> integer: likewise the component of a mixture. */
 Datum pgkm_gmm_label(PG_FUNCTION_ARGS)
 {
-    return label_row(fcinfo, &pgkm_mixture_options_type);
+    return label_row(fcinfo, &gmm_kind);
 }

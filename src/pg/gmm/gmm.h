@@ -4,11 +4,7 @@
 #ifndef PGKM_PG_GMM_H
 #define PGKM_PG_GMM_H
 
-#include "pg/table/call.h"
-#include "pg/values/options.h"
-
-/* Fields of gmm_options. */
-#define PGKM_GMM_OPTIONS 10
+#include "pg/fit/fit.h"
 
 /* "full", "tied", "diag" and "spherical", of PgkmCovariance. */
 extern const PgkmWords pgkm_covariances;
@@ -24,18 +20,14 @@ struct PgkmGmmModel {
     const double *fills;  /* d: what stands in the place of NULLs; or NULL */
 };
 
-/* A call of a table function with these arguments and their options. 22023 for a bad one, or for one of those that the
- * function, which is named then, cannot use. */
-TableCall *pgkm_gmm_call_create(const TableArguments &arguments, const char *function = NULL,
-                                std::initializer_list<const char *> unusable = {});
+/* Gaussian mixtures as the functions over tables and the aggregates have them. */
+extern const FitKind gmm_kind;
 
-/* The row type of a function that returns gmm_model, in CurrentMemoryContext. */
+/* Parts of it. */
 TupleDesc pgkm_gmm_model_tupdesc(FunctionCallInfo fcinfo);
-
-/* The fit's result as a gmm_model datum in CurrentMemoryContext. `fills` are d values that stood in the place of NULLs,
- * or NULL. */
-Datum pgkm_gmm_model_build(const PgkmResult *result, const PgkmMixtureOptions *options, const double *fills,
-                           TupleDesc tupdesc);
+void pgkm_gmm_check_size(const PgkmRequest *request, int64 k, int64 n);
+Datum pgkm_gmm_model_of_fit(const PgkmResult *result, const PgkmRequest *request, const TableCall *call,
+                            TupleDesc tupdesc);
 
 /* Unpacks and checks a gmm_model, without the factors, which take long where there are many features. */
 void pgkm_gmm_fields_read(Datum composite, MemoryContext context, PgkmGmmModel *model);
@@ -54,8 +46,5 @@ struct PgkmGmmTrace {
 
 /* Unpacks and checks what a gmm_model says about that. */
 void pgkm_gmm_trace_read(Datum composite, MemoryContext context, PgkmGmmTrace *trace);
-
-/* 54000 when the model of the request's points would pass the maximum size of a value. */
-void pgkm_mixture_check_size(const PgkmRequest *request);
 
 #endif

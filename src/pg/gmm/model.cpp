@@ -55,39 +55,34 @@ static PgkmShape covariances_shape(PgkmCovariance type, int32 k, int32 d)
     return {k};
 }
 
-Datum pgkm_gmm_model_build(const PgkmResult *result, const PgkmMixtureOptions *options, const double *fills,
-                           TupleDesc tupdesc)
+Datum pgkm_gmm_model_of_fit(const PgkmResult *result, const PgkmRequest *request, const TableCall *call,
+                            TupleDesc tupdesc)
 {
+    const PgkmMixtureOptions *const options = &request->mixture;
     const int32 k = result->k;
     const int32 d = result->d;
-    const bool standardized = result->center != NULL;
 
-    return pgkm_composite_make(
-        tupdesc,
-        {k, d, pgkm_word_of(&pgkm_covariances, options->covariance_type), pgkm_array(result->weights, {k}),
-         pgkm_array(result->means, {k, d}),
-         pgkm_array(result->covariances, covariances_shape(options->covariance_type, k, d)), result->log_likelihood,
-         pgkm_array(result->trace, {result->n_iter}), result->n_iter, result->converged != 0, result->aic, result->bic,
-         result->n, (int64)options->seed, standardized ? pgkm_array(result->center, {d}) : pgkm_array_fill(0, d),
-         standardized ? pgkm_array(result->scale, {d}) : pgkm_array_fill(1, d), pgkm_array_or_empty(fills, d)});
+    return pgkm_composite_make(tupdesc,
+                               {k, d, pgkm_word_of(&pgkm_covariances, options->covariance_type),
+                                pgkm_array(result->weights, {k}), pgkm_array(result->means, {k, d}),
+                                pgkm_array(result->covariances, covariances_shape(options->covariance_type, k, d)),
+                                result->log_likelihood, pgkm_array(result->trace, {result->n_iter}), result->n_iter,
+                                result->converged != 0, result->aic, result->bic, result->n, (int64)options->seed,
+                                pgkm_array_or_fill(result->center, d, 0), pgkm_array_or_fill(result->scale, d, 1),
+                                pgkm_array_or_empty(call == NULL ? NULL : call->fills, d)});
 }
 
-void pgkm_mixture_check_size(const PgkmRequest *request)
+void pgkm_gmm_check_size(const PgkmRequest *request, int64 k, int64 n)
 {
-    int64 n = request->points.n;
-
-    for (int64 i = 0; i < request->n_nodes; ++i)
-        n += request->nodes[i].n;
-
-    const double k = (double)(request->stream == NULL ? Min(request->k, n) : request->k);
+    const double components = (double)Min(k, n);
     const double d = request->points.d;
     const bool square = request->mixture.covariance_type == PGKM_COVARIANCE_FULL;
-    const double values = k * (2 + d + (square ? d * d : d)) + d * d + 3 * d + 100;
+    const double values = components * (2 + d + (square ? d * d : d)) + d * d + 3 * d + 100;
 
     if (values > (double)(MaxAllocSize / sizeof(double)))
         ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
                         errmsg("a mixture of %lld components of %d features exceeds the maximum size of a value",
-                               (long long)request->k, request->points.d)));
+                               (long long)k, request->points.d)));
 }
 
 static const double *read_log_weights(const PgkmModelFields *from, const double *weights, int32 k)

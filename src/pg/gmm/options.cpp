@@ -19,7 +19,7 @@ const PgkmWords pgkm_covariances = {
     "'full' is a matrix for each component, 'tied' one matrix for all, 'diag' a variance for each feature of each "
     "component, 'spherical' one variance for each component."};
 
-static const PgkmField fields[PGKM_GMM_OPTIONS] = {
+static const PgkmField fields[] = {
     {"covariance_type", TEXTOID, PGKM_TAKES_WORD, offsetof(PgkmMixtureOptions, covariance_type), &pgkm_covariances},
     {"tol", FLOAT8OID, PGKM_TAKES_AMOUNT, offsetof(PgkmMixtureOptions, tol)},
     {"reg_covar", FLOAT8OID, PGKM_TAKES_AMOUNT, offsetof(PgkmMixtureOptions, reg_covar)},
@@ -31,25 +31,16 @@ static const PgkmField fields[PGKM_GMM_OPTIONS] = {
     {"seed", INT8OID, PGKM_TAKES_SEED, offsetof(PgkmMixtureOptions, seed)},
     {"standardize", BOOLOID, PGKM_TAKES_SWITCH, offsetof(PgkmMixtureOptions, standardize)}};
 
-const PgkmOptionsType pgkm_mixture_options_type = {{"gmm_options", fields, lengthof(fields)}, [](void *options) {
-                                                       pgkm_mixture_options_default((PgkmMixtureOptions *)options);
-                                                   }};
+static const PgkmOptionsType type = {{"gmm_options", fields, lengthof(fields)}, [](void *options) {
+                                         pgkm_mixture_options_default((PgkmMixtureOptions *)options);
+                                     }};
 
-TableCall *pgkm_gmm_call_create(const TableArguments &arguments, const char *function,
-                                std::initializer_list<const char *> unusable)
-{
-    TableCall *const call = table_call_create(arguments);
-
-    call->request.algorithm = PGKM_MIXTURE;
-    pgkm_options_read(&pgkm_mixture_options_type, &arguments.options, call->context, &call->request.mixture);
-    for (const char *option : unusable)
-        pgkm_options_refuse(&pgkm_mixture_options_type, &call->request.mixture, option, function);
-    return call;
-}
+const FitKind gmm_kind = {PGKM_MIXTURE,          "gmm", &type, true, pgkm_gmm_model_tupdesc, pgkm_gmm_check_size,
+                          pgkm_gmm_model_of_fit, NULL,  NULL};
 
 /* gmm_options(covariance_type, tol, reg_covar, max_iter, n_init, weights_init, means_init, precisions_init, seed,
  *             standardize) -> gmm_options */
 Datum pgkm_gmm_options(PG_FUNCTION_ARGS)
 {
-    return pgkm_options_make(fcinfo, &pgkm_mixture_options_type);
+    return pgkm_options_make(fcinfo, &type);
 }

@@ -1,9 +1,8 @@
 /*
  * cluster.cpp - kmeans_cluster: labels into a column of the table itself.
  */
-#include "pg/kmeans/call.h"
-
 #include "pg/kmeans/model.h"
+
 #include "pg/nodes/places.h"
 #include "pg/table/update.h"
 
@@ -80,7 +79,7 @@ static const LabelExpression *labels_by_value(const TableCall *call, const PgkmR
     append_features(&features, call, real);
     *labels = {condition.data, features.data,
                find_predict(get_func_namespace(fcinfo->flinfo->fn_oid), tupdesc->tdtypeid), tupdesc->tdtypeid,
-               pgkm_model_build(result, &call->request.kmeans, NULL, call->fills, tupdesc)};
+               pgkm_model_build(result, &call->request, (Datum)0, call->fills, tupdesc)};
     return labels;
 }
 
@@ -103,10 +102,10 @@ static const PgkmResult *cluster_elsewhere(TableCall *call, FunctionCallInfo fci
     table_lock_elsewhere(call, target, "kmeans_cluster");
     query.new_snapshot = true;
     query.unchanged = unchanged;
-    query.on_nodes = kmeans_call_is_spreadable(call);
+    query.on_nodes = fit_is_spreadable(&kmeans_kind, call);
 
     TableRows *const rows = table_call_read(call, "kmeans_cluster", &query);
-    const PgkmResult *result = kmeans_call_fit(call, rows, false, false);
+    const PgkmResult *result = fit_rows(&kmeans_kind, call, rows);
 
     pgkm_progress_writing();
     table_write_by_value(call, result, labels_by_value(call, result, fcinfo), target, InvalidOid);
@@ -115,8 +114,12 @@ static const PgkmResult *cluster_elsewhere(TableCall *call, FunctionCallInfo fci
 
 static const PgkmResult *cluster_here(TableCall *call, FunctionCallInfo fcinfo, LabelTarget *target)
 {
-    TableRows *const rows = table_read_for_update(call, target, kmeans_call_is_spreadable(call), "kmeans_cluster");
-    const PgkmResult *result = kmeans_call_fit(call, rows, call->stream == NULL, false);
+    TableRows *const rows =
+        table_read_for_update(call, target, fit_is_spreadable(&kmeans_kind, call), "kmeans_cluster");
+
+    call->request.want_labels = call->stream == NULL;
+
+    const PgkmResult *const result = fit_rows(&kmeans_kind, call, rows);
 
     pgkm_progress_writing();
     if (call->stream != NULL)
@@ -139,7 +142,7 @@ static const PgkmResult *cluster_here(TableCall *call, FunctionCallInfo fcinfo, 
 Datum pgkm_kmeans_cluster(PG_FUNCTION_ARGS)
 {
     const TupleDesc tupdesc = pgkm_model_tupdesc(fcinfo);
-    TableCall *call = kmeans_call_of_arguments(fcinfo);
+    TableCall *call = fit_call_of_arguments(&kmeans_kind, fcinfo);
     LabelTarget target;
 
     label_target_arguments(&target, fcinfo, call->arguments.next, "cluster_id");
@@ -148,5 +151,5 @@ Datum pgkm_kmeans_cluster(PG_FUNCTION_ARGS)
                                          ? cluster_elsewhere(call, fcinfo, &target)
                                          : cluster_here(call, fcinfo, &target);
 
-    return kmeans_call_return(call, fcinfo, result, tupdesc);
+    return fit_return(&kmeans_kind, call, fcinfo, result, tupdesc);
 }

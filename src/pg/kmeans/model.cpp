@@ -5,17 +5,20 @@
 
 #include <cmath>
 
-#include "pg/kmeans/options.h"
 #include "pg/values/composite_read.h"
 
 extern "C" {
+#include "access/xact.h"
 #include "catalog/pg_type.h"
 #include "common/int.h"
 #include "miscadmin.h"
 #include "utils/array.h"
+#include "utils/builtins.h"
 #include "utils/float.h"
+#include "utils/json.h"
 #include "utils/jsonb.h"
 #include "utils/memutils.h"
+#include "utils/timestamp.h"
 #include "utils/typcache.h"
 
 PG_FUNCTION_INFO_V1(pgkm_kmeans_checked);
@@ -57,9 +60,10 @@ TupleDesc pgkm_model_tupdesc(FunctionCallInfo fcinfo)
     return tupdesc;
 }
 
-void pgkm_model_check_size(int64 k, int64 n, int32 d)
+void pgkm_model_check_size(const PgkmRequest *request, int64 k, int64 n)
 {
     const int64 clusters = Min(k, n);
+    const int32 d = request->points.d;
     /* Sizes and sums beside the centroids, center, scale and fills, and what headers take. */
     const int64 values = clusters * ((int64)d + 2) + 3 * (int64)d + 100;
 
@@ -75,17 +79,47 @@ static PgkmValue array_or_null(const double *values, int32 d)
     return values == NULL ? PgkmValue() : PgkmValue(pgkm_array(values, {d}));
 }
 
-/* The field origin of a model of this row type. */
-static Datum build_origin(const PgkmResult *result, const PgkmOrigin *origin, TupleDesc tupdesc)
+static void put_member(StringInfo json, const char *name, const char *value)
 {
-    const Oid type = TupleDescAttr(tupdesc, MODEL_ORIGIN)->atttypid;
-    const TupleDesc desc = lookup_rowtype_tupdesc(type, -1);
+    appendStringInfo(json, ", \"%s\": ", name);
+    escape_json(json, value);
+}
+
+/* The options, and what says which rows of a table take part. */
+static Datum options_json(const PgkmOptions *options, const TableCall *call)
+{
+    StringInfoData json;
+
+    initStringInfo(&json);
+    appendStringInfoChar(&json, '{');
+    pgkm_options_put_json(kmeans_kind.options, options, &json);
+    if (call != NULL && call->weight != NULL)
+        put_member(&json, "weight", call->weight->name);
+    if (call != NULL && call->nulls != TABLE_NULLS_ERROR)
+        put_member(&json, "nulls", table_nulls_name(call->nulls));
+    if (call != NULL && call->filter != NULL)
+        put_member(&json, "filter", call->filter->name);
+    appendStringInfoChar(&json, '}');
+    return DirectFunctionCall1(jsonb_in, CStringGetDatum(json.data));
+}
+
+/* The field origin of a model of this row type. An aggregate knows neither names nor, as it is immutable, the time. */
+static Datum build_origin(const PgkmResult *result, const PgkmOptions *options, const TableCall *call,
+                          TupleDesc tupdesc)
+{
+    const TupleDesc desc = lookup_rowtype_tupdesc(TupleDescAttr(tupdesc, MODEL_ORIGIN)->atttypid, -1);
     const bool standardized = result->center != NULL;
+    PgkmValue features, relation, time;
 
     pgkm_check_type(desc, &origin_type);
+    if (call != NULL) {
+        features = table_call_feature_names(call);
+        relation = call->relation.sql_name;
+        time = TimestampTzGetDatum(GetCurrentTransactionStartTimestamp());
+    }
 
     const Datum made = pgkm_composite_make(
-        desc, {origin->features, origin->relation, origin->options, origin->fitted_at,
+        desc, {features, relation, options_json(options, call), time,
                array_or_null(standardized ? result->center : result->feature_means, result->d),
                array_or_null(standardized ? result->scale : result->feature_deviations, result->d)});
 
@@ -93,23 +127,29 @@ static Datum build_origin(const PgkmResult *result, const PgkmOrigin *origin, Tu
     return made;
 }
 
-Datum pgkm_model_build(const PgkmResult *result, const PgkmOptions *options, const PgkmOrigin *origin,
-                       const double *fills, TupleDesc tupdesc)
+Datum pgkm_model_build(const PgkmResult *result, const PgkmRequest *request, Datum origin, const double *fills,
+                       TupleDesc tupdesc)
 {
+    const PgkmOptions *const options = &request->kmeans;
     const int32 k = result->k;
     const int32 d = result->d;
-    const bool standardized = result->center != NULL;
 
-    pgkm_model_check_size(k, k, d); /* a radius may have asked for more clusters than were known before the fit */
+    pgkm_model_check_size(request, k, k); /* a radius may have asked for more clusters than were known before the fit */
 
     /* No field is NULL, so that `model IS NOT NULL` tells whether there is a model. */
     return pgkm_composite_make(
         tupdesc, {k, d, pgkm_array(result->centroids, {k, d}), pgkm_array(result->sizes, {k}),
                   pgkm_array(result->within_ss, {k}), result->inertia, result->n_iter, result->converged != 0,
                   result->n, pgkm_word_of(&pgkm_metrics, options->metric), (int64)options->seed,
-                  standardized ? pgkm_array(result->center, {d}) : pgkm_array_fill(0, d),
-                  standardized ? pgkm_array(result->scale, {d}) : pgkm_array_fill(1, d),
-                  origin == NULL ? PgkmValue() : build_origin(result, origin, tupdesc), pgkm_array_or_empty(fills, d)});
+                  pgkm_array_or_fill(result->center, d, 0), pgkm_array_or_fill(result->scale, d, 1),
+                  pgkm_value_if(origin != (Datum)0, origin), pgkm_array_or_empty(fills, d)});
+}
+
+Datum pgkm_model_of_fit(const PgkmResult *result, const PgkmRequest *request, const TableCall *call, TupleDesc tupdesc)
+{
+    const Datum origin = build_origin(result, &request->kmeans, call, tupdesc);
+
+    return pgkm_model_build(result, request, origin, call == NULL ? NULL : call->fills, tupdesc);
 }
 
 /* --- reading --- */

@@ -4,11 +4,7 @@
 #ifndef PGKM_PG_MODEL_H
 #define PGKM_PG_MODEL_H
 
-#include <cmath>
-
-#include "pg/values/composite.h"
-
-#include "engine/api.h"
+#include "pg/fit/fit.h"
 
 /* A model as the row functions need it; arrays lie in the context given to pgkm_model_read. */
 struct PgkmModel {
@@ -23,25 +19,21 @@ struct PgkmModel {
     const double *fills;     /* d: what stands in the place of NULLs; or NULL */
 };
 
-/* Where a model comes from, as far as it is known; what else its field origin holds is the result's. */
-struct PgkmOrigin {
-    PgkmValue features; /* text[] */
-    PgkmValue relation;
-    PgkmValue options; /* jsonb */
-    PgkmValue fitted_at;
-};
+/* "l2" and "cosine", of PgkmMetric. */
+extern const PgkmWords pgkm_metrics;
 
-/* The row type of a function that returns kmeans_model, in CurrentMemoryContext. */
+/* k-means as the functions over tables and the aggregates have it. */
+extern const FitKind kmeans_kind;
+
+/* Parts of it. */
 TupleDesc pgkm_model_tupdesc(FunctionCallInfo fcinfo);
+void pgkm_model_check_size(const PgkmRequest *request, int64 k, int64 n);
+Datum pgkm_model_of_fit(const PgkmResult *result, const PgkmRequest *request, const TableCall *call, TupleDesc tupdesc);
 
-/* 54000 when a model of k clusters (as asked; fewer when there are only n rows) would pass
- * the maximum size of a value. Call it before the fit, not after. */
-void pgkm_model_check_size(int64 k, int64 n, int32 d);
-
-/* The fit's result as a kmeans_model datum in CurrentMemoryContext. Without an origin that field is NULL. `fills` are d
- * values that stood in the place of NULLs, or NULL. */
-Datum pgkm_model_build(const PgkmResult *result, const PgkmOptions *options, const PgkmOrigin *origin,
-                       const double *fills, TupleDesc tupdesc);
+/* The fit's result as a kmeans_model datum in CurrentMemoryContext. `origin` is a kmeans_origin; 0: that field is NULL.
+ * `fills` are d values that stood in the place of NULLs, or NULL. */
+Datum pgkm_model_build(const PgkmResult *result, const PgkmRequest *request, Datum origin, const double *fills,
+                       TupleDesc tupdesc);
 
 /* The names of the columns that it is a model of, as text[]; 0 where its origin has none, as of an aggregate. 22023
  * where the origin has no list of names. */
@@ -49,12 +41,6 @@ Datum pgkm_model_features(Datum composite);
 
 /* Centroid j in the units of the data. 22003 beyond the range of double precision. */
 void pgkm_model_centroid(const PgkmModel *model, int32 j, double *centroid);
-
-/* A squared distance as users see it: Euclidean, or 1 - cosine (half the squared distance of unit vectors). */
-static inline double pgkm_model_distance(double square, PgkmMetric metric)
-{
-    return metric == PGKM_COSINE ? square / 2 : std::sqrt(square);
-}
 
 /* Unpacks and checks a kmeans_model. Models can be made by hand: 22023 for one whose fields
  * do not fit together. */

@@ -1,17 +1,13 @@
 /*
- * options.cpp - the table of kmeans_options, and the argument k.
+ * options.cpp - the table of kmeans_options, and what options mean for a call.
  */
-#include "pg/kmeans/options.h"
-
 #include "pg/kmeans/model.h"
 
 #include <algorithm>
-#include <climits>
 
 extern "C" {
 #include "catalog/pg_type.h"
-#include "lib/stringinfo.h"
-#include "utils/fmgrprotos.h"
+#include "utils/builtins.h"
 
 PG_FUNCTION_INFO_V1(pgkm_kmeans_options);
 }
@@ -35,11 +31,6 @@ static const PgkmWords inits = {init_words, lengthof(init_words),
 
 const PgkmWords pgkm_metrics = {metric_words, lengthof(metric_words), "'l2' or 'cosine'",
                                 "'l2' is the Euclidean distance, 'cosine' that of directions."};
-
-bool kmeans_init_is_free(const NullableDatum *init)
-{
-    return init->isnull || strcmp(TextDatumGetCString(init->value), AUTO) == 0;
-}
 
 static PgkmGiven given_vector(const double *values, int32 d)
 {
@@ -71,7 +62,11 @@ static void read_model(Datum value, MemoryContext context, void *to)
                              model.metric};
 }
 
-static const PgkmField fields[PGKM_KMEANS_OPTIONS] = {
+/* Places of fields. */
+#define OPTION_INIT 0
+#define OPTION_INIT_MODEL 12
+
+static const PgkmField fields[] = {
     {"init", TEXTOID, PGKM_TAKES_WORD, offsetof(PgkmOptions, init), &inits},
     {"init_centroids", FLOAT8ARRAYOID, PGKM_TAKES_MATRIX, offsetof(PgkmOptions, init_centroids)},
     {"n_init", INT4OID, PGKM_TAKES_COUNT, offsetof(PgkmOptions, n_init)},
@@ -114,41 +109,44 @@ static void settle(void *any)
     options->standardize = standardized ? 1 : 0;
 }
 
-const PgkmOptionsType pgkm_kmeans_options_type = {{"kmeans_options", fields, lengthof(fields)},
-                                                  [](void *options) { pgkm_options_default((PgkmOptions *)options); },
-                                                  settle};
+static const PgkmOptionsType type = {{"kmeans_options", fields, lengthof(fields)},
+                                     [](void *options) { pgkm_options_default((PgkmOptions *)options); },
+                                     settle};
+
+/* The k of a model from which the fit goes on is that of the call, and so are its features. */
+static void note_options(TableCall *call, const NullableDatum *given)
+{
+    const PgkmOptions *const options = &call->request.kmeans;
+    const NullableDatum *const init = &given[OPTION_INIT];
+    const PgkmGiven *const model = &options->init_model.centroids;
+    const int64 k = call->request.k;
+
+    call->init_is_free = init->isnull || strcmp(TextDatumGetCString(init->value), AUTO) == 0;
+    if (!given[OPTION_INIT_MODEL].isnull)
+        call->model_features = pgkm_model_features(given[OPTION_INIT_MODEL].value);
+    /* Standardized rows are others: what is zero then the engine alone sees. */
+    call->need_direction = options->metric == PGKM_COSINE && options->standardize == 0;
+    if (k != 0 && model->dimensions > 0 && model->extent[0] != k)
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("k must be that of init_model, which is %d, not %lld", model->extent[0], (long long)k),
+                        errhint("A fit goes on with the clusters of the model.")));
+}
+
+/* The first rows are those of the executor, batches are drawn here, and bounds of sizes and a radius concern all rows
+ * at once. */
+static bool is_spreadable(const PgkmRequest *request)
+{
+    const PgkmOptions *const options = &request->kmeans;
+
+    return options->init != PGKM_INIT_FIRST && options->batch_size == 0 && options->min_size == 0 &&
+           options->max_size == 0 && options->max_radius == 0;
+}
+
+const FitKind kmeans_kind = {PGKM_KMEANS,           "kmeans",          &type,        true,         pgkm_model_tupdesc,
+                             pgkm_model_check_size, pgkm_model_of_fit, note_options, is_spreadable};
 
 /* kmeans_options(init, init_centroids, n_init, ..., refine, batch_size, init_model, max_radius) -> kmeans_options */
 Datum pgkm_kmeans_options(PG_FUNCTION_ARGS)
 {
-    return pgkm_options_make(fcinfo, &pgkm_kmeans_options_type);
-}
-
-Datum pgkm_kmeans_options_json(const PgkmOptions *options, const char *more)
-{
-    StringInfoData json;
-
-    initStringInfo(&json);
-    appendStringInfoChar(&json, '{');
-    pgkm_options_put_json(&pgkm_kmeans_options_type, options, &json);
-    appendStringInfo(&json, "%s}", more == NULL ? "" : more);
-    return DirectFunctionCall1(jsonb_in, CStringGetDatum(json.data));
-}
-
-int64 pgkm_check_k(const NullableDatum *k, const char *name)
-{
-    if (k->isnull)
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("%s must not be null", name)));
-
-    const int64 value = DatumGetInt64(k->value);
-
-    if (value < 1 || value > INT_MAX)
-        ereport(ERROR,
-                (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("%s must be between 1 and %d", name, INT_MAX)));
-    return value;
-}
-
-int64 pgkm_k_argument(FunctionCallInfo fcinfo, int number, const char *name)
-{
-    return pgkm_check_k(&fcinfo->args[number], name);
+    return pgkm_options_make(fcinfo, &type);
 }

@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "pg/kmeans/model.h"
-#include "pg/table/call.h"
 
 extern "C" {
 #include "miscadmin.h"
@@ -162,7 +161,7 @@ Datum pgkm_kmeans_outliers(PG_FUNCTION_ARGS)
     for (int64 i = 0; i < outliers.count; ++i) {
         const Outlier *const one = &outliers.list[i];
         const Oid table = rows->wants.table ? rows->tables[one->position] : call->relation.id;
-        const double distance = pgkm_model_distance(one->square, model.metric);
+        const double distance = fit_distance(one->square, model.metric);
 
         CHECK_FOR_INTERRUPTS();
         pgkm_result_put(result,

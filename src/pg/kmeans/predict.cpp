@@ -39,7 +39,7 @@ static double reported(double square, PgkmMetric metric)
     /* Rows far from all that the model was fitted to can leave the range of float64. */
     if (unlikely(!std::isfinite(square)))
         float_overflow_error();
-    return pgkm_model_distance(square, metric);
+    return fit_distance(square, metric);
 }
 
 /* False for a NULL row. */

@@ -3,36 +3,12 @@
  */
 #include "pg/kmeans/sweep.h"
 
-#include <cmath>
-
 #include "pg/kmeans/model.h"
-#include "pg/kmeans/options.h"
 
 extern "C" {
 #include "miscadmin.h"
 
 PG_FUNCTION_INFO_V1(pgkm_kmeans_sweep);
-}
-
-int64 kmeans_sweep_range(FunctionCallInfo fcinfo, int64 *k_max)
-{
-    const int64 k_min = pgkm_k_argument(fcinfo, SWEEP_K_MIN, "k_min");
-
-    *k_max = pgkm_k_argument(fcinfo, SWEEP_K_MAX, "k_max");
-    if (*k_max < k_min)
-        ereport(ERROR,
-                (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                 errmsg("k_max must be at least k_min, which is %lld, not %lld", (long long)k_min, (long long)*k_max)));
-    return k_min;
-}
-
-int64 kmeans_sweep_last(int64 k_min, int64 k_max, int64 n)
-{
-    const int64 last = Max(k_min, Min(k_max, n));
-
-    if (last < k_max)
-        ereport(NOTICE, (errmsg("the sweep ends at k = %lld: there are %lld rows", (long long)last, (long long)n)));
-    return last;
 }
 
 /* An index that is not defined is NULL. */
@@ -47,26 +23,10 @@ struct Suggestion {
     const char *reason;
 };
 
-/* Looks for the best of a criterion among the results that have it: the greatest, of several the first. */
-struct Best {
-    int64 place = -1;
-    double value = 0;
-
-    void consider(int64 i, double candidate)
-    {
-        if (!std::isnan(candidate) && (place < 0 || candidate > value)) {
-            place = i;
-            value = candidate;
-        }
-    }
-};
-
 /* One cluster has no silhouette: it is suggested where every split is worse by the BIC. */
 static Suggestion suggest(const TableCall *call, int64 count)
 {
-    Best silhouette;
-    Best simplified;
-    Best bic;
+    SweepBest silhouette, simplified, bic;
 
     for (int64 i = 0; i < count; ++i) {
         PgkmResult result;
@@ -114,27 +74,11 @@ static int64 sample_argument(FunctionCallInfo fcinfo)
 
 TableCall *kmeans_sweep_fit(FunctionCallInfo fcinfo, const char *function, int64 silhouette_rows, int64 *count)
 {
-    TableCall *const call = kmeans_call_create(table_arguments(fcinfo, SWEEP_OPTIONS), function,
-                                               {"init_centroids", "init_model", "max_radius"}); /* of one k */
-    PgkmRequest *const request = &call->request;
-    TableQuery query = {};
+    TableCall *const call = sweep_begin(&kmeans_kind, fcinfo, function, {"init_centroids", "init_model", "max_radius"},
+                                        silhouette_rows, count);
 
-    request->k = kmeans_sweep_range(fcinfo, &request->k_last);
-    table_call_find(call, TABLE_READ);
-    query.on_nodes = query.may_stream = kmeans_call_is_spreadable(call);
-    request->silhouette_rows = silhouette_rows;
-
-    TableRows *const rows = table_call_read(call, function, &query);
-    const int64 n = table_call_used(call, rows);
-
-    *count = 0;
-    if (n == 0)
-        return call;
-    table_call_request(call, rows);
-    request->k_last = kmeans_sweep_last(request->k, request->k_last, n);
-    pgkm_model_check_size(request->k_last, n, table_call_features(call, rows));
-    table_call_fit(call);
-    *count = request->k_last - request->k + 1;
+    if (*count > 0)
+        table_call_fit(call);
     return call;
 }
 

@@ -1,13 +1,12 @@
 /*
  * tree.cpp - kmeans_tree: clusters of a table that are divided into clusters.
  */
-#include "pg/kmeans/call.h"
+#include "pg/kmeans/model.h"
 
 #include <cerrno>
 #include <climits>
 #include <cstdlib>
 
-#include "pg/kmeans/model.h"
 #include "pg/run/fit_count.h"
 #include "pg/values/composite.h"
 
@@ -81,8 +80,8 @@ static void read_shape(FunctionCallInfo fcinfo, PgkmRequest *request)
 static TableCall *read_arguments(FunctionCallInfo fcinfo)
 {
     TableCall *const call =
-        kmeans_call_create(table_arguments(fcinfo, TREE_OPTIONS), "kmeans_tree",
-                           {"init_centroids", "min_size", "max_size", "batch_size", "init_model", "max_radius"});
+        fit_call_create(&kmeans_kind, table_arguments(fcinfo, TREE_OPTIONS), 0, "kmeans_tree",
+                        {"init_centroids", "min_size", "max_size", "batch_size", "init_model", "max_radius"});
     const MemoryContext caller = MemoryContextSwitchTo(call->context);
 
     read_shape(fcinfo, &call->request);

@@ -7,7 +7,7 @@
 #include "pg/pca/sums.h"
 
 #include "pg/values/datum.h"
-#include "pg/kmeans/group_arguments.h"
+#include "pg/aggregate/group_arguments.h"
 #include "pg/pca/pca.h"
 #include "pg/progress.h"
 
@@ -25,7 +25,7 @@ static PgkmPcaOptions read_options(FunctionCallInfo fcinfo)
     static const NullableDatum none = {0, true};
     PgkmPcaOptions options;
 
-    pgkm_options_read(&pgkm_pca_options_type, PG_NARGS() > ARGUMENT_OPTIONS ? &fcinfo->args[ARGUMENT_OPTIONS] : &none,
+    pgkm_options_read(pca_kind.options, PG_NARGS() > ARGUMENT_OPTIONS ? &fcinfo->args[ARGUMENT_OPTIONS] : &none,
                       CurrentMemoryContext, &options);
     return options;
 }
@@ -124,7 +124,7 @@ Datum pgkm_pca_final(PG_FUNCTION_ARGS)
     pgkm_run_begin(&run, "pca", InvalidOid);
 
     const PgkmResult *result = pgkm_run_job(&request, context, &holder, NULL);
-    const Datum model = pgkm_pca_model_build(result, &request.pca, NULL, tupdesc);
+    const Datum model = pgkm_pca_model_of_fit(result, &request, NULL, tupdesc);
 
     pgkm_run_end(&run);
     MemoryContextDelete(context);

@@ -33,19 +33,18 @@ TupleDesc pgkm_pca_model_tupdesc(FunctionCallInfo fcinfo)
     return pgkm_result_tupdesc(fcinfo, &model_type);
 }
 
-Datum pgkm_pca_model_build(const PgkmResult *result, const PgkmPcaOptions *options, const double *fills,
-                           TupleDesc tupdesc)
+Datum pgkm_pca_model_of_fit(const PgkmResult *result, const PgkmRequest *request, const TableCall *call,
+                            TupleDesc tupdesc)
 {
     const int32 count = result->k;
     const int32 d = result->d;
 
     /* No field is NULL, so that `model IS NOT NULL` tells whether there is a model. */
     return pgkm_composite_make(
-        tupdesc, {count, d, pgkm_array(result->mean, {d}),
-                  result->scale != NULL ? pgkm_array(result->scale, {d}) : pgkm_array_fill(1, d),
+        tupdesc, {count, d, pgkm_array(result->mean, {d}), pgkm_array_or_fill(result->scale, d, 1),
                   pgkm_array(result->components, {count, d}), pgkm_array(result->explained_variance, {count}),
                   pgkm_array(result->explained_variance_ratio, {count}), pgkm_array(result->singular_values, {count}),
-                  result->n, options->whiten != 0, pgkm_array_or_empty(fills, d)});
+                  result->n, request->pca.whiten != 0, pgkm_array_or_empty(call == NULL ? NULL : call->fills, d)});
 }
 
 /* What whitening divides by; where there is no variance by next to nothing, as scikit-learn does. */

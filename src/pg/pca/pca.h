@@ -4,11 +4,7 @@
 #ifndef PGKM_PG_PCA_H
 #define PGKM_PG_PCA_H
 
-#include "pg/run/run_job.h"
-#include "pg/values/options.h"
-
-/* Fields of pca_options. */
-#define PGKM_PCA_OPTIONS 3
+#include "pg/fit/fit.h"
 
 /* A model as the row functions need it. */
 struct PgkmPcaModel {
@@ -24,15 +20,15 @@ struct PgkmPcaModel {
     const double *fills;     /* d: what stands in the place of NULLs; or NULL */
 };
 
-/* The row type of a function that returns pca_model, in CurrentMemoryContext. */
+/* PCA as the functions over tables have it. */
+extern const FitKind pca_kind;
+
+/* Parts of it. */
 TupleDesc pgkm_pca_model_tupdesc(FunctionCallInfo fcinfo);
+Datum pgkm_pca_model_of_fit(const PgkmResult *result, const PgkmRequest *request, const TableCall *call,
+                            TupleDesc tupdesc);
 
 /* Unpacks and checks a pca_model: 22023 for one whose fields do not fit together. */
 void pgkm_pca_model_read(Datum composite, MemoryContext context, PgkmPcaModel *model);
-
-/* The result of PCA as a pca_model datum in CurrentMemoryContext. `fills` are d values that stood in the place of
- * NULLs, or NULL. */
-Datum pgkm_pca_model_build(const PgkmResult *result, const PgkmPcaOptions *options, const double *fills,
-                           TupleDesc tupdesc);
 
 #endif

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "pg/run/run_job.h"
+#include "pg/pca/pca.h"
 
 extern "C" {
 #include "utils/float.h"
@@ -96,7 +96,7 @@ void pca_sums_check_options(const PcaSums *sums, const PgkmPcaOptions *options)
 {
     const PgkmPcaOptions own = pca_sums_options(sums);
 
-    if (!pgkm_options_same(&pgkm_pca_options_type, &own, options))
+    if (!pgkm_options_same(pca_kind.options, &own, options))
         ereport(ERROR,
                 (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("options must be the same for all rows of a group")));
 }
@@ -107,7 +107,7 @@ static const char *complaint(PcaSums *sums)
     const PgkmPcaOptions options = pca_sums_options(sums);
     const double *cross = pca_sums_cross(sums);
 
-    if (!pgkm_options_are_valid(&pgkm_pca_options_type, &options))
+    if (!pgkm_options_are_valid(pca_kind.options, &options))
         return "An option is out of range.";
     if (sums->n < 1)
         return "There are no rows.";

@@ -3,7 +3,7 @@
  */
 #include "pg/plan/plan.h"
 
-#include "pg/kmeans/labels.h"
+#include "pg/fit/labels.h"
 
 extern "C" {
 #include "access/sysattr.h"

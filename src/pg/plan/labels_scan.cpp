@@ -3,7 +3,8 @@
  */
 #include "pg/plan/plan.h"
 
-#include "pg/kmeans/labels.h"
+#include "pg/fit/labels.h"
+#include "pg/kmeans/model.h"
 #include "pg/progress.h"
 
 extern "C" {
@@ -115,7 +116,7 @@ static void fit_labels(LabelsScan *scan)
 
     evaluate_arguments(scan);
     pgstat_init_function_usage(scan->fcinfo, &usage);
-    table_labels_fit(&scan->labels, scan->fcinfo);
+    table_labels_fit(&scan->labels, &kmeans_kind, scan->fcinfo, "kmeans_labels");
     pgkm_run_end(&scan->labels.call->run);
     memset(&scan->run, 0, sizeof scan->run);
     if (scan->labels.result != NULL)

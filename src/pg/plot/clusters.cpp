@@ -5,8 +5,7 @@
 
 #include <cmath>
 
-#include "pg/kmeans/call.h"
-#include "pg/kmeans/options.h"
+#include "pg/kmeans/model.h"
 
 extern "C" {
 #include "utils/builtins.h"
@@ -47,7 +46,8 @@ static void read_arguments(ClusterPlot *plot, FunctionCallInfo fcinfo)
     if (has_k != PG_ARGISNULL(PLOT_LABEL))
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                         errmsg("kmeans_plot needs either k or label_column, and not both")));
-    plot->call = has_k ? kmeans_call_of_arguments(fcinfo) : kmeans_call_create(table_arguments(fcinfo, TABLE_OPTIONS));
+    plot->call = has_k ? fit_call_of_arguments(&kmeans_kind, fcinfo)
+                       : fit_call_create(&kmeans_kind, table_arguments(fcinfo, TABLE_OPTIONS), 0);
     if (!has_k && plot->call->memory == TABLE_MEMORY_LOADED)
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("loaded rows have no label_column")));
     table_call_find(plot->call, TABLE_READ);
@@ -75,7 +75,8 @@ static bool gather(ClusterPlot *plot)
         plane_check_clusters(Min(call->request.k, table_rows_used(rows)));
     plane_axes(&plot->plane, call);
     if (plot->label == NULL) {
-        plot->fit = kmeans_call_fit(call, rows, true, false);
+        call->request.want_labels = 1;
+        plot->fit = fit_rows(&kmeans_kind, call, rows);
         plane_use_fit(&plot->plane, plot->fit);
     } else
         plane_use_labels(&plot->plane, rows);

@@ -13,7 +13,7 @@ extern "C" {
 #include "utils/memutils.h"
 }
 
-/* An array without NULLs around values of 8 bytes. */
+/* An array without NULLs around values of 8 bytes; zeros for NULL. */
 static Datum plain_array(const void *values, Oid type, const PgkmShape &shape)
 {
     const Size head = ARR_OVERHEAD_NONULLS(shape.dimensions);
@@ -35,7 +35,8 @@ static Datum plain_array(const void *values, Oid type, const PgkmShape &shape)
         ARR_DIMS(array)[i] = shape.extents[i];
         ARR_LBOUND(array)[i] = 1;
     }
-    memcpy(ARR_DATA_PTR(array), values, data);
+    if (values != NULL)
+        memcpy(ARR_DATA_PTR(array), values, data);
     return PointerGetDatum(array);
 }
 
@@ -54,15 +55,12 @@ Datum pgkm_array_or_empty(const double *values, int32 length)
     return values == NULL ? PointerGetDatum(construct_empty_array(FLOAT8OID)) : pgkm_array(values, {length});
 }
 
-Datum pgkm_array_fill(double value, int32 length)
+Datum pgkm_array_or_fill(const double *values, int32 length, double value)
 {
-    double *const values = (double *)palloc(length * sizeof(double));
+    const Datum array = plain_array(values, FLOAT8OID, {length});
 
-    std::fill_n(values, length, value);
-
-    const Datum array = pgkm_array(values, {length});
-
-    pfree(values);
+    if (values == NULL)
+        std::fill_n((double *)ARR_DATA_PTR(DatumGetArrayTypeP(array)), length, value);
     return array;
 }
 

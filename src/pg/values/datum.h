@@ -152,7 +152,7 @@ Datum pgkm_array(const int64 *values, const PgkmShape &shape);
 /* A one-dimensional double precision[] of so many values, or an empty one where there are none (NULL). */
 Datum pgkm_array_or_empty(const double *values, int32 length);
 
-/* A one-dimensional double precision[] of equal values. */
-Datum pgkm_array_fill(double value, int32 length);
+/* The same, or one of equal values where there are none. */
+Datum pgkm_array_or_fill(const double *values, int32 length, double value);
 
 #endif

@@ -46,15 +46,12 @@ struct PgkmOptionsType {
         NULL; /* what options say about each other: 22023, or the values that follow; or NULL */
 };
 
-/* The options of any algorithm that collects rows; plain data but for pointers to arrays. */
+/* The options of any algorithm; plain data but for pointers to arrays. */
 union PgkmAnyOptions {
     PgkmOptions kmeans;
     PgkmMixtureOptions mixture;
+    PgkmPcaOptions pca;
 };
-
-extern const PgkmOptionsType pgkm_kmeans_options_type;
-extern const PgkmOptionsType pgkm_mixture_options_type;
-extern const PgkmOptionsType pgkm_pca_options_type;
 
 /* Functions below take the engine's struct of the type as `options`. */
 

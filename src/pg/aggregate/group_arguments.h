@@ -10,10 +10,10 @@ extern "C" {
 #include "fmgr.h"
 }
 
-#include "pg/values/options.h"
+#include "pg/fit/fit.h"
 
 struct PgkmGroupArguments {
-    const PgkmOptionsType *type;
+    const FitKind *kind;
     int64 k;
     PgkmAnyOptions options;
     bool constant_options; /* the query cannot change them from row to row */
@@ -23,8 +23,8 @@ struct PgkmGroupArguments {
 
 /* Takes the first row's arguments over; what is kept goes to `context`. Errors as of
  * pgkm_check_k and pgkm_options_read. */
-void pgkm_group_begin(PgkmGroupArguments *group, const PgkmOptionsType *type, MemoryContext context,
-                      const NullableDatum *k, const NullableDatum *options, bool constant_options);
+void pgkm_group_begin(PgkmGroupArguments *group, const FitKind *kind, MemoryContext context, const NullableDatum *k,
+                      const NullableDatum *options, bool constant_options);
 
 /* Checks a later row's: 22023 when they differ. */
 void pgkm_group_check(const PgkmGroupArguments *group, const NullableDatum *k, const NullableDatum *options);

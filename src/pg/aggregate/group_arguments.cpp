@@ -1,9 +1,7 @@
 /*
  * group_arguments.cpp - k and the options of a group of rows.
  */
-#include "pg/kmeans/group_arguments.h"
-
-#include "pg/kmeans/options.h"
+#include "pg/aggregate/group_arguments.h"
 
 extern "C" {
 #include "nodes/primnodes.h"
@@ -15,14 +13,14 @@ static const struct varlena *flat_options(Datum options)
     return pg_detoast_datum_packed((struct varlena *)DatumGetPointer(options));
 }
 
-void pgkm_group_begin(PgkmGroupArguments *group, const PgkmOptionsType *type, MemoryContext context,
-                      const NullableDatum *k, const NullableDatum *options, bool constant_options)
+void pgkm_group_begin(PgkmGroupArguments *group, const FitKind *kind, MemoryContext context, const NullableDatum *k,
+                      const NullableDatum *options, bool constant_options)
 {
     memset(group, 0, sizeof *group);
-    group->type = type;
+    group->kind = kind;
     group->k = pgkm_check_k(k);
     group->constant_options = constant_options;
-    pgkm_options_read(type, options, context, &group->options);
+    pgkm_options_read(kind->options, options, context, &group->options);
     if (options->isnull || constant_options)
         return;
 
@@ -43,7 +41,7 @@ static void check_k(int64 a, int64 b)
 
 static void check_options(const PgkmGroupArguments *group, const PgkmAnyOptions *other)
 {
-    if (!pgkm_options_same(group->type, &group->options, other))
+    if (!pgkm_options_same(group->kind->options, &group->options, other))
         ereport(ERROR,
                 (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("options must be the same for all rows of a group")));
 }
@@ -65,7 +63,7 @@ static void compare_options(const PgkmGroupArguments *group, const NullableDatum
             return;
         flat.value = PointerGetDatum(value);
     }
-    pgkm_options_read(group->type, &flat, CurrentMemoryContext, &other);
+    pgkm_options_read(group->kind->options, &flat, CurrentMemoryContext, &other);
     check_options(group, &other);
 }
 
@@ -79,7 +77,7 @@ void pgkm_group_check(const PgkmGroupArguments *group, const NullableDatum *k, c
 
 bool pgkm_group_same_options(const PgkmGroupArguments *a, const PgkmGroupArguments *b)
 {
-    return a->type == b->type && pgkm_options_same(a->type, &a->options, &b->options);
+    return a->kind == b->kind && pgkm_options_same(a->kind->options, &a->options, &b->options);
 }
 
 void pgkm_group_check_equal(const PgkmGroupArguments *a, const PgkmGroupArguments *b)

@@ -1,0 +1,94 @@
+/*
+ * fit.cpp - the way of a table function from its arguments to a model.
+ */
+#include "pg/fit/fit.h"
+
+#include <climits>
+
+int64 pgkm_check_k(const NullableDatum *k, const char *name)
+{
+    if (k->isnull)
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("%s must not be null", name)));
+
+    const int64 value = DatumGetInt64(k->value);
+
+    if (value < 1 || value > INT_MAX)
+        ereport(ERROR,
+                (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("%s must be between 1 and %d", name, INT_MAX)));
+    return value;
+}
+
+int64 pgkm_k_argument(FunctionCallInfo fcinfo, int number, const char *name)
+{
+    return pgkm_check_k(&fcinfo->args[number], name);
+}
+
+TableCall *fit_call_create(const FitKind *kind, const TableArguments &arguments, int64 k, const char *function,
+                           std::initializer_list<const char *> unusable)
+{
+    TableCall *const call = table_call_create(arguments);
+    PgkmAnyOptions *const options = fit_options(&call->request);
+    NullableDatum fields[PGKM_MOST_FIELDS];
+
+    call->request.algorithm = kind->algorithm;
+    call->request.k = k;
+    pgkm_options_open(kind->options, &arguments.options, fields);
+    pgkm_options_fields(kind->options, fields, call->context, options);
+    for (const char *option : unusable)
+        pgkm_options_refuse(kind->options, options, option, function);
+    if (kind->note_options != NULL)
+        kind->note_options(call, fields);
+    return call;
+}
+
+TableCall *fit_call_of_arguments(const FitKind *kind, FunctionCallInfo fcinfo)
+{
+    if (!kind->takes_k)
+        return fit_call_create(kind, table_arguments(fcinfo, TABLE_K), 0);
+
+    const int64 k = pgkm_k_argument(fcinfo, TABLE_K);
+
+    return fit_call_create(kind, table_arguments(fcinfo, TABLE_OPTIONS), k);
+}
+
+bool fit_is_spreadable(const FitKind *kind, const TableCall *call)
+{
+    return kind->is_spreadable == NULL || kind->is_spreadable(&call->request);
+}
+
+const PgkmResult *fit_rows(const FitKind *kind, TableCall *call, TableRows *rows)
+{
+    const int64 n = table_call_used(call, rows);
+
+    if (n == 0)
+        return NULL;
+    table_call_request(call, rows);
+    if (kind->check_size != NULL)
+        kind->check_size(&call->request, call->request.k, n);
+    return table_call_fit(call);
+}
+
+Datum fit_return(const FitKind *kind, TableCall *call, FunctionCallInfo fcinfo, const PgkmResult *result,
+                 TupleDesc tupdesc)
+{
+    const Datum model = result == NULL ? (Datum)0 : kind->model(result, &call->request, call, tupdesc);
+
+    return table_call_return(call, fcinfo, model);
+}
+
+/*
+ * NAME(relation, features [, k], options, ...) -> model
+ *
+ *   rows := SELECT features, weight FROM relation, as the caller; or those that are loaded
+ *   return the model of the rows that have features; NULL when there are none
+ */
+Datum fit_table(const FitKind *kind, FunctionCallInfo fcinfo, const char *function)
+{
+    const TupleDesc tupdesc = kind->tupdesc(fcinfo);
+    TableCall *const call = fit_call_of_arguments(kind, fcinfo);
+    TableQuery query = {};
+
+    table_call_find(call, TABLE_READ);
+    query.on_nodes = query.may_stream = fit_is_spreadable(kind, call);
+    return fit_return(kind, call, fcinfo, fit_rows(kind, call, table_call_read(call, function, &query)), tupdesc);
+}

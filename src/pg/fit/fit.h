@@ -1,0 +1,75 @@
+/*
+ * fit.h - functions over whole tables that fit a model: what they share, and what each algorithm says of itself.
+ */
+#ifndef PGKM_PG_FIT_FIT_H
+#define PGKM_PG_FIT_FIT_H
+
+#include <cmath>
+
+#include "pg/table/call.h"
+#include "pg/values/options.h"
+
+/* An algorithm with a type of options and a type of models. */
+struct FitKind {
+    PgkmAlgorithm algorithm;
+    const char *name; /* of its aggregate */
+    const PgkmOptionsType *options;
+    bool takes_k;
+
+    /* The row type of a function that returns a model, in CurrentMemoryContext. */
+    TupleDesc (*tupdesc)(FunctionCallInfo fcinfo);
+
+    /* 54000 where a model of k clusters (fewer if there are only n rows) would pass the maximum size of a value. To be
+     * called before the fit, not after. NULL: a model is never so large. */
+    void (*check_size)(const PgkmRequest *request, int64 k, int64 n);
+
+    /* The result as a model in CurrentMemoryContext. Of a table `call` says where it comes from; NULL: of an aggregate.
+     */
+    Datum (*model)(const PgkmResult *result, const PgkmRequest *request, const TableCall *call, TupleDesc tupdesc);
+
+    /* What the options, as fields and in the request, mean for the call; 22023. NULL: nothing. */
+    void (*note_options)(TableCall *call, const NullableDatum *fields);
+
+    /* Whether the fit can do without all rows in memory here, as where other servers work on theirs. NULL: always. */
+    bool (*is_spreadable)(const PgkmRequest *request);
+};
+
+/* The options of a request, whatever its algorithm. */
+static inline PgkmAnyOptions *fit_options(PgkmRequest *request)
+{
+    return (PgkmAnyOptions *)&request->kmeans;
+}
+
+/* A squared distance as users see it: Euclidean, or 1 - cosine (half the squared distance of unit vectors). */
+static inline double fit_distance(double square, PgkmMetric metric)
+{
+    return metric == PGKM_COSINE ? square / 2 : std::sqrt(square);
+}
+
+/* A k that was read, or argument `number` as k, or as the k of that name: 22023 when it is NULL, below 1 or above
+ * 2^31 - 1. */
+int64 pgkm_check_k(const NullableDatum *k, const char *name = "k");
+int64 pgkm_k_argument(FunctionCallInfo fcinfo, int number, const char *name = "k");
+
+/* A call with these arguments, their options, and k (0: none yet). 22023 for a bad one, or for one of those that the
+ * function, which is named then, cannot use. */
+TableCall *fit_call_create(const FitKind *kind, const TableArguments &arguments, int64 k, const char *function = NULL,
+                           std::initializer_list<const char *> unusable = {});
+
+/* A call of a function that takes relation, features, k if there is one, options and so on. */
+TableCall *fit_call_of_arguments(const FitKind *kind, FunctionCallInfo fcinfo);
+
+bool fit_is_spreadable(const FitKind *kind, const TableCall *call);
+
+/* Fits the rows; NULL when there are none. The result lives as long as the call. 54000 when the model would be larger
+ * than a value can be; else WARNING and errors as of table_call_fit. */
+const PgkmResult *fit_rows(const FitKind *kind, TableCall *call, TableRows *rows);
+
+/* Ends the call of a function that returns the model of that result; NULL where there is none. */
+Datum fit_return(const FitKind *kind, TableCall *call, FunctionCallInfo fcinfo, const PgkmResult *result,
+                 TupleDesc tupdesc);
+
+/* All of a function that takes such arguments and returns a model; its name is a static string. */
+Datum fit_table(const FitKind *kind, FunctionCallInfo fcinfo, const char *function);
+
+#endif

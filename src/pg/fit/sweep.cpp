@@ -1,0 +1,53 @@
+/*
+ * sweep.cpp - what sweeps have in common: a range of k, and the rows.
+ */
+#include "pg/fit/sweep.h"
+
+/* The arguments k_min, which is returned, and k_max. */
+static int64 read_range(FunctionCallInfo fcinfo, int64 *k_max)
+{
+    const int64 k_min = pgkm_k_argument(fcinfo, SWEEP_K_MIN, "k_min");
+
+    *k_max = pgkm_k_argument(fcinfo, SWEEP_K_MAX, "k_max");
+    if (*k_max < k_min)
+        ereport(ERROR,
+                (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                 errmsg("k_max must be at least k_min, which is %lld, not %lld", (long long)k_min, (long long)*k_max)));
+    return k_min;
+}
+
+TableCall *sweep_begin(const FitKind *kind, FunctionCallInfo fcinfo, const char *function,
+                       std::initializer_list<const char *> unusable, int64 silhouette_rows, int64 *count)
+{
+    TableCall *const call = fit_call_create(kind, table_arguments(fcinfo, SWEEP_OPTIONS), 0, function, unusable);
+    PgkmRequest *const request = &call->request;
+    TableQuery query = {};
+    const bool many = kind->algorithm != PGKM_KMEANS;
+    int64 k_max;
+
+    request->k = read_range(fcinfo, &k_max);
+    request->k_last = k_max;
+    request->silhouette_rows = silhouette_rows;
+    table_call_find(call, TABLE_READ);
+    query.on_nodes = fit_is_spreadable(kind, call);
+    query.may_stream = query.on_nodes && !many;
+
+    TableRows *const rows = table_call_read(call, function, &query);
+    const int64 n = table_call_used(call, rows);
+
+    *count = 0;
+    if (n == 0)
+        return call;
+    if (many)
+        table_call_keep_rows(call);
+    table_call_request(call, rows);
+    request->k_last = Max(request->k, Min(k_max, n));
+    if (request->k_last < k_max)
+        ereport(NOTICE, (errmsg_plural("the sweep ends at k = %lld: there is %lld row",
+                                       "the sweep ends at k = %lld: there are %lld rows", n, (long long)request->k_last,
+                                       (long long)n)));
+    if (!many)
+        kind->check_size(request, request->k_last, n);
+    *count = request->k_last - request->k + 1;
+    return call;
+}

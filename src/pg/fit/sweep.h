@@ -1,0 +1,34 @@
+/*
+ * sweep.h - fits for each k of a range: kmeans_sweep, its picture, and gmm_sweep.
+ */
+#ifndef PGKM_PG_FIT_SWEEP_H
+#define PGKM_PG_FIT_SWEEP_H
+
+#include "pg/fit/fit.h"
+
+/* Arguments by position, behind relation and features; behind them the function's own. */
+enum SweepArgument { SWEEP_K_MIN = TABLE_FEATURES + 1, SWEEP_K_MAX, SWEEP_OPTIONS, SWEEP_NEXT = SWEEP_OPTIONS + 5 };
+
+/* Reads the arguments of a sweep by `function` and its rows. The request of the call is complete then: k and k_last are
+ * the range, which ends at the number of rows, with a NOTICE where that is less than k_max. k-means fits all of it in
+ * one job; other algorithms need one job for each k, for which the rows are kept. silhouette_rows is as in PgkmRequest.
+ * *count are the k of the range, none where there are no rows. 22023 for what is no range, and for options that are
+ * unusable as they are of one k. */
+TableCall *sweep_begin(const FitKind *kind, FunctionCallInfo fcinfo, const char *function,
+                       std::initializer_list<const char *> unusable, int64 silhouette_rows, int64 *count);
+
+/* Looks for the best of a criterion among the results that have it: the greatest, of several the first. */
+struct SweepBest {
+    int64 place = -1; /* among the results; -1: none has it */
+    double value = 0;
+
+    void consider(int64 i, double candidate)
+    {
+        if (!std::isnan(candidate) && (place < 0 || candidate > value)) {
+            place = i;
+            value = candidate;
+        }
+    }
+};
+
+#endif
