@@ -107,6 +107,32 @@ struct FarOrder {
     }
 };
 
+// The `most` first in FarOrder of the rows that are added, which may be at no distance: those are left out.
+template <typename T>
+class FirstFarRows {
+  public:
+    FirstFarRows(const FarOrder<T> &before, std::size_t most) : before_(before), most_(most) {}
+
+    void add(const FarRow &row)
+    {
+        if (row.square == 0.0 || (rows_.size() == most_ && !before_(row, rows_.front())))
+            return;
+        if (rows_.size() == most_) {
+            std::pop_heap(rows_.begin(), rows_.end(), before_);
+            rows_.pop_back();
+        }
+        rows_.push_back(row);
+        std::push_heap(rows_.begin(), rows_.end(), before_);
+    }
+    // In no order.
+    const std::vector<FarRow> &rows() const { return rows_; }
+
+  private:
+    FarOrder<T> before_;
+    std::size_t most_;
+    std::vector<FarRow> rows_; // a heap with the last of them on top
+};
+
 // The same choice among `rows` alone, whatever their order; they are left in another one.
 template <typename T>
 void relocate_empty_clusters(const PgkmPoints &points, const PgkmProblem &problem, std::vector<FarRow> &rows,

@@ -36,26 +36,18 @@ std::vector<double> first_rows(std::size_t count)
     return {values.begin(), values.begin() + static_cast<std::ptrdiff_t>(count * d)};
 }
 
-template <typename... Fields>
-Writer request(Operation operation, const Fields &...fields)
-{
-    Writer writer(operation);
-    (writer.put(fields), ...);
-    return writer;
-}
-
 Writer add(std::int32_t before, std::size_t count)
 {
-    return request(Operation::seed_add, before, first_rows(count));
+    return Writer(Operation::seed_add, before, first_rows(count));
 }
 
-const Writer begin = request(Operation::seed_begin, std::int32_t{4});
-const Writer weigh = request(Operation::seed_sums, std::int32_t{2}, std::int32_t{20});
-const Writer gains = request(Operation::seed_gains, first_rows(2));
-const Writer choose = request(Operation::seed_choose, std::int32_t{1});
-const Writer others = request(Operation::seed_gains, std::vector<double>(values.begin() + 200, values.begin() + 216));
-const Writer exactly = request(Operation::seed_exact, std::vector<std::int32_t>{0, 1, 2, 3, 4, 5, 6, 7});
-const Writer far = request(Operation::farthest, std::int64_t{5});
+const Writer begin(Operation::seed_begin, std::int32_t{4});
+const Writer weigh(Operation::seed_weigh, std::int32_t{2}, std::int32_t{20});
+const Writer gains(Operation::seed_gains, first_rows(2));
+const Writer choose(Operation::seed_choose, std::int32_t{1});
+const Writer others(Operation::seed_gains, std::vector<double>(values.begin() + 200, values.begin() + 216));
+const Writer exactly(Operation::seed_exact, std::vector<std::int32_t>{0, 1, 2, 3, 4, 5, 6, 7});
+const Writer far(Operation::farthest, std::int64_t{5});
 
 Writer request_to_iterate()
 {
@@ -76,7 +68,7 @@ Writer request_to_iterate()
     call.n_problems = 1;
     call.problems = &problem;
     call.assignments = &wanted;
-    Writer writer(Operation::iterate);
+    Writer writer(Operation::iterate, pgkm::Function::assign);
     pgkm::nodes::MessageFields fields(pgkm::Leg::write_call, {n, d, PGKM_FLOAT64}, writer);
     pgkm::fields(fields, call);
     writer.put(std::uint8_t{1}); // the first iteration

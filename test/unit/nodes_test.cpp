@@ -187,8 +187,8 @@ TEST(Nodes, RefuseForgedLengths)
         [](std::vector<std::byte> &bytes) { bytes.resize(bytes.size() + 1); },
         [](std::vector<std::byte> &bytes) { bytes.clear(); }, set_first(-1), set_first(1 << 20)};
     std::size_t refused = 0;
-    for (const Operation operation : {Operation::ranges, Operation::iterate, Operation::assign, Operation::seed_sums,
-                                      Operation::seed_rows, Operation::seed_gains, Operation::seed_choose})
+    for (const Operation operation : {Operation::ranges, Operation::iterate, Operation::call, Operation::seed_weigh,
+                                      Operation::seed_runs, Operation::seed_gains, Operation::seed_choose})
         for (std::size_t i = 0; i < forgeries.size(); ++i) {
             if (i >= 3 && (operation == Operation::iterate || operation == Operation::seed_choose))
                 continue; // which begin with other things than a length
@@ -212,7 +212,7 @@ TEST(Nodes, RefuseForgedLengths)
         const std::int64_t many = 1 << 20;
         std::memcpy(bytes.data() + 8, &many, sizeof many);
     };
-    server.forged_operation = static_cast<std::uint32_t>(Operation::seed_rows);
+    server.forged_operation = static_cast<std::uint32_t>(Operation::seed_runs);
     const PgkmNode node = server.node("forger");
     PgkmRequest request = request_of(rows.points(0, 100), 20);
     request.kmeans.init = PGKM_INIT_KMEANS_PLUS_PLUS;

@@ -55,27 +55,16 @@ std::vector<FarRow> farthest_rows(const Rows<T> &rows, const PgkmProblem &proble
 {
     constexpr int batch = 64;
     const auto *centroids = static_cast<const T *>(problem.centroids);
-    // Per worker a heap with the last of its rows on top.
-    std::vector<std::vector<FarRow>> heaps(rows.pool.size());
+    std::vector<FirstFarRows<T>> first_rows(rows.pool.size(), FirstFarRows<T>(before, most)); // of each worker
     for_blocks(rows, batch, [&](int worker, std::int64_t first, int count) {
         double squares[batch];
-        std::vector<FarRow> &heap = heaps[worker];
         own_distances(rows, centroids, first, count, labels + first, squares);
-        for (int i = 0; i < count; ++i) {
-            const FarRow candidate = {squares[i], first + i, labels[first + i]};
-            if (squares[i] == 0.0 || (heap.size() == most && !before(candidate, heap.front())))
-                continue;
-            if (heap.size() == most) {
-                std::pop_heap(heap.begin(), heap.end(), before);
-                heap.pop_back();
-            }
-            heap.push_back(candidate);
-            std::push_heap(heap.begin(), heap.end(), before);
-        }
+        for (int i = 0; i < count; ++i)
+            first_rows[worker].add({squares[i], first + i, labels[first + i]});
     });
     std::vector<FarRow> all;
-    for (const std::vector<FarRow> &heap : heaps)
-        all.insert(all.end(), heap.begin(), heap.end());
+    for (const FirstFarRows<T> &own : first_rows)
+        all.insert(all.end(), own.rows().begin(), own.rows().end());
     std::sort(all.begin(), all.end(), before);
     all.resize(std::min(all.size(), most));
     return all;

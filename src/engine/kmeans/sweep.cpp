@@ -56,10 +56,10 @@ class Sweep {
     void judge_on_nodes(Model &model) const
     {
         PgkmData *const data = place_.session.data();
-        const std::vector<double> totals = nodes::cluster_totals(data, model.centroids, model.k);
+        const std::vector<double> totals = nodes::cluster_sums(data, model.centroids, model.k);
         const ClusterSums sums = {[&] { return totals; },
                                   [&](const std::vector<double> &means) {
-                                      return nodes::cluster_spreads(data, model.centroids, model.k, means);
+                                      return nodes::cluster_sums(data, model.centroids, model.k, means);
                                   }};
         std::vector<double> masses;
         for (std::size_t j = 1; j <= at(model.k); ++j)

@@ -112,8 +112,9 @@ void ChunkSums::begin(const PgkmPoints &rows)
     d_ = rows.d;
     weighted_ = rows.weights != nullptr;
     Reader request(request_);
-    is_mixture_ = request.operation() == Operation::em_step;
-    asked_ = std::make_unique<AskedCall>(is_mixture_ ? Function::em_step : Function::moments, request, rows);
+    request.operation();
+    asked_ = std::make_unique<AskedCall>(request, rows);
+    is_mixture_ = asked_->function() == Function::em_step;
     if (is_mixture_)
         sums_.emplace(cpu::begin_em_step(*context_, n_, d_, asked_->mixture, asked_->sums.masses != nullptr));
     else
@@ -131,8 +132,7 @@ void ChunkSums::add_piece(std::int64_t first, const PgkmPoints &piece)
     PgkmMixture mixture = asked_->mixture;
     LargeArray<std::int32_t> labels;
     if (mixture.factors == nullptr) {
-        labels = piece.element == PGKM_FLOAT32 ? nearest_labels<float>(session_, piece, mixture.k, mixture.means)
-                                               : nearest_labels<double>(session_, piece, mixture.k, mixture.means);
+        labels = nearest_labels(session_, piece, mixture.k, mixture.means);
         mixture.labels = labels.data();
     }
     cpu::add_em_step(data, first, mixture, asked_->sums.masses != nullptr, *sums_);

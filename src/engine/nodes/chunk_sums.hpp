@@ -43,7 +43,7 @@ class RowBlocks {
 std::vector<double> mean_of_sample(PgkmStream &source, std::int32_t d, const Standardization &units,
                                    const PgkmHost &host);
 
-// The answer to one request, operation cross or em_step, of n rows.
+// The answer to one request, moments or em_step, of n rows.
 class ChunkSums {
   public:
     // request stays the caller's.

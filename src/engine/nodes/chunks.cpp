@@ -14,14 +14,16 @@ namespace {
 
 constexpr std::int64_t rows_per_poll = 1 << 14;
 
-// Leaves those rows of a chunk that lie in the buckets of so many bits which the rest of the request lists.
+// For requests about buckets: leaves those rows of a chunk that lie in them. Distances of the others are not asked for.
 template <typename T>
-void keep_drawn(const PgkmPoints &points, const PgkmOpen &open, std::int32_t bits, Reader &request, ShareState &state)
+void keep_drawn(const PgkmPoints &points, const PgkmOpen &open, const Bytes &request, ShareState &state)
 {
-    const std::vector<std::uint64_t> wanted = request.get_all<std::uint64_t>();
-    PgkmOpen here = open;
-    here.tuning = {}; // what is forced may be a strategy of a device
-    cpu::Context context(here, open.threads);
+    Reader reader(request);
+    reader.operation();
+    const auto bits = reader.get<std::int32_t>();
+    reader.get<std::uint8_t>();
+    const auto wanted = reader.get<std::vector<std::uint64_t>>();
+    cpu::Context context(without_strategies(open), open.threads);
     const cpu::BlockRunner runner(context, true);
     const PgkmPoints all = clustered(points, state);
     const cpu::SeedRows<T> rows = {static_cast<const T *>(all.values), all.weights, all.n, all.d};
@@ -46,19 +48,6 @@ void keep_drawn(const PgkmPoints &points, const PgkmOpen &open, std::int32_t bit
 
 } // namespace
 
-// For requests about buckets: distances of the other rows are not asked for.
-void Chunks::keep_drawn_rows(const PgkmPoints &chunk, const Bytes &request, ShareState &state) const
-{
-    Reader reader(request), begin(begin_);
-    begin.operation();
-    const std::int32_t bits =
-        reader.operation() == Operation::seed_rows ? reader.get<std::int32_t>() : begin.get<std::int32_t>();
-    if (chunk.element == PGKM_FLOAT32)
-        keep_drawn<float>(chunk, open_, bits, reader, state);
-    else
-        keep_drawn<double>(chunk, open_, bits, reader, state);
-}
-
 Writer Chunks::serve(const Bytes &asked, const PgkmPoints &chunk, ShareState &state)
 {
     Reader reader(asked);
@@ -78,8 +67,6 @@ void Chunks::for_chunks(Kind kind, Body &&body)
         state.passing = kind != Kind::labels;
         state.unordered = kind == Kind::rows;
         session_.unload();
-        element_ = chunk.element;
-        d_ = chunk.d;
         if (!transform_.empty())
             serve(transform_, chunk, state);
         session_.unload();
@@ -92,7 +79,8 @@ void Chunks::pass(std::initializer_list<const Bytes *> before, const Bytes &requ
 {
     for_chunks(kind, [&](const PgkmPoints &chunk, ShareState &state) {
         if (kind == Kind::drawn)
-            keep_drawn_rows(chunk, request, state);
+            cpu::with_element(chunk,
+                              [&](auto element) { keep_drawn<decltype(element)>(chunk, open_, request, state); });
         if (state.drawn == 0)
             return;
         for (const Bytes *earlier : before)
@@ -107,7 +95,9 @@ void Chunks::pass(std::initializer_list<const Bytes *> before, const Bytes &requ
 // One answer for all chunks, in float64. A device sums each chunk by itself.
 void Chunks::sum_up(const Bytes &request, const Merge &merge)
 {
-    if (session_.table() != cpu_backend())
+    Reader asked(request);
+    asked.operation();
+    if (session_.table() != cpu_backend() || static_cast<Function>(asked.get<std::uint32_t>()) == Function::assign)
         return pass({}, request, merge);
     ChunkSums sums(session_, source_.n, request);
     for_chunks(Kind::rows,
@@ -117,39 +107,10 @@ void Chunks::sum_up(const Bytes &request, const Merge &merge)
     merge(reader);
 }
 
-// Keeps the rows that a request has made chosen ones.
-template <typename T>
-void Chunks::choose(Operation operation, Reader &request)
-{
-    std::vector<T> rows;
-    if (!add_.empty()) {
-        Reader before(add_);
-        before.operation();
-        before.get<std::int32_t>();
-        rows = before.get_all<T>();
-    }
-    const auto index = request.get<std::int32_t>(); // of the trial; else of the first row
-    Reader from = request;
-    if (operation == Operation::seed_choose) {
-        from = Reader(gains_);
-        from.operation();
-    }
-    const std::vector<T> more = from.get_all<T>();
-    const auto begin = more.begin() + (operation == Operation::seed_choose ? std::ptrdiff_t{index} * d_ : 0);
-    rows.insert(rows.end(), begin, operation == Operation::seed_choose ? begin + d_ : more.end());
-    Writer all(Operation::seed_add);
-    all.put(std::int32_t{0});
-    all.put(rows);
-    add_ = all.bytes();
-    gains_.clear();
-}
-
 void Chunks::ask(const Writer &asked, const Merge &merge)
 {
     const Bytes &request = asked.bytes();
-    Reader reader(request);
-    const Operation operation = reader.operation();
-    switch (operation) {
+    switch (Reader(request).operation()) {
     case Operation::transform:
         transform_ = request;
         return;
@@ -159,36 +120,27 @@ void Chunks::ask(const Writer &asked, const Merge &merge)
         return pass({}, request, merge);
     case Operation::farthest:
         return pass({&iteration_}, request, merge);
+    case Operation::call:
+        return sum_up(request, merge);
     case Operation::seed_begin:
         begin_ = request;
-        for (Bytes *later : {&add_, &sums_, &gains_})
+        for (Bytes *later : {&add_, &weigh_, &gains_})
             later->clear();
         return;
-    case Operation::seed_sums:
-        sums_ = request;
+    case Operation::seed_weigh:
+        weigh_ = request;
         return pass({&begin_, &add_}, request, merge);
-    case Operation::seed_keys:
-    case Operation::seed_rows:
-        return pass({&begin_, &add_, &sums_}, request, merge, Kind::drawn);
-    case Operation::seed_last:
-        return pass({&begin_}, request, merge, Kind::ordered);
-    case Operation::seed_gains:
-        gains_ = request;
-        return pass({&begin_, &add_, &sums_}, request, merge);
-    case Operation::seed_exact:
-        return pass({&begin_, &add_, &sums_, &gains_}, request, merge);
+    case Operation::seed_runs:
+        return pass({&begin_, &add_, &weigh_}, request, merge, Kind::drawn);
+    case Operation::seed_add:
     case Operation::seed_masses:
         return pass({&begin_, &add_}, request, merge);
-    case Operation::seed_add:
+    case Operation::seed_gains:
+        gains_ = request;
+        return pass({&begin_, &add_, &weigh_}, request, merge);
+    case Operation::seed_exact:
     case Operation::seed_choose:
-        if (operation == Operation::seed_add)
-            pass({&begin_, &add_}, request, merge);
-        else
-            pass({&begin_, &add_, &sums_, &gains_}, request, merge);
-        return element_ == PGKM_FLOAT32 ? choose<float>(operation, reader) : choose<double>(operation, reader);
-    case Operation::cross:
-    case Operation::em_step:
-        return sum_up(request, merge);
+        return pass({&begin_, &add_, &weigh_, &gains_}, request, merge);
     default:
         return pass({}, request, merge);
     }

@@ -27,32 +27,33 @@ class Chunks {
     // Merges the answers of all chunks in the order of their rows. Throws Error.
     void ask(const Writer &request, const Merge &merge);
 
+    // The request that brings the chosen rows of all requests before.
+    void set_chosen(const Writer &add)
+    {
+        add_ = add.bytes();
+        gains_.clear();
+    }
+
     // Whether the last iteration gave any row another label than the one before.
     bool labels_have_changed();
 
     std::int64_t n() const { return source_.n; }
 
   private:
-    // What a pass needs: rows in any order, in canonical order, those of drawn buckets in canonical order, or labels
-    // from one request to the next.
-    enum class Kind { rows, ordered, drawn, labels };
+    // What a pass needs: rows, those of drawn buckets in canonical order, or labels from one request to the next.
+    enum class Kind { rows, drawn, labels };
     void pass(std::initializer_list<const Bytes *> before, const Bytes &request, const Merge &merge,
               Kind kind = Kind::rows);
     void sum_up(const Bytes &request, const Merge &merge);
     template <typename Body>
     void for_chunks(Kind kind, Body &&body);
     Writer serve(const Bytes &asked, const PgkmPoints &chunk, ShareState &state);
-    void keep_drawn_rows(const PgkmPoints &chunk, const Bytes &request, ShareState &state) const;
-    template <typename T>
-    void choose(Operation operation, Reader &request);
 
     PgkmStream &source_;
     const PgkmOpen open_;
     Session session_;
     // Requests that later ones build upon; empty: none.
-    Bytes transform_, iteration_, iteration_before_, begin_, add_, sums_, gains_;
-    PgkmElement element_ = PGKM_FLOAT32; // of the rows, once some have come
-    std::int32_t d_ = 0;
+    Bytes transform_, iteration_, iteration_before_, begin_, add_, weigh_, gains_;
 };
 
 } // namespace pgkm::nodes

@@ -13,7 +13,7 @@
 
 #include "backend/update.hpp"
 #include "engine/nodes/node_set.hpp"
-#include "engine/nodes/share_seed.hpp"
+#include "engine/nodes/seeding.hpp"
 #include "numeric/philox.hpp"
 #include "numeric/platform.hpp"
 #include "numeric/row_key.hpp"
@@ -61,9 +61,7 @@ class Draws {
         : nodes_(nodes), d_(static_cast<std::size_t>(d)), bits_(bits), sums_(std::size_t{1} << bits, 0),
           ends_(sums_.size(), 0)
     {
-        Writer request(Operation::seed_begin);
-        request.put(bits);
-        nodes_.ask(request);
+        nodes_.ask(Writer(Operation::seed_begin, bits));
     }
 
     // Sums these masses, unless that is what apply() has kept.
@@ -71,19 +69,17 @@ class Draws {
     {
         if (kept_ == masses)
             return;
-        Writer request(Operation::seed_sums);
-        request.put(masses.kind);
-        request.put(masses.exponent);
         std::fill(sums_.begin(), sums_.end(), 0);
-        nodes_.ask(request, [&](Reader &reply) { apply(reply); });
+        nodes_.ask<Changes>(Writer(Operation::seed_weigh, masses.kind, masses.exponent),
+                            [&](const Changes &own) { apply(own); });
         kept_ = masses;
         prepare();
     }
     // What a server says of changes of its masses. prepare() before the next draw.
-    void apply(Reader &reply)
+    void apply(const Changes &changes)
     {
-        apply_as<std::int64_t>(reply);
-        apply_as<PgkmInt128>(reply);
+        change(changes.buckets, changes.differences);
+        change(changes.wide_buckets, changes.wide_differences);
     }
     void prepare()
     {
@@ -100,23 +96,31 @@ class Draws {
 
     // The contents of the first rows in canonical order whose running sums pass these targets, of which each lies
     // below the total; the last row's where that is 0.
-    std::vector<Content> find(const std::vector<UInt128> &targets)
+    std::vector<Content> find(std::vector<UInt128> targets)
     {
-        if (total() == 0)
-            return std::vector<Content>(targets.size(), last());
+        if (total() == 0) {
+            weigh({Mass::one, 0});
+            std::fill(targets.begin(), targets.end(), total() - 1);
+        }
         std::vector<std::uint64_t> buckets;
-        std::vector<UInt128> left;
-        for (const UInt128 target : targets) {
+        for (UInt128 &target : targets) {
             const auto b =
                 static_cast<std::size_t>(std::upper_bound(ends_.begin(), ends_.end(), target) - ends_.begin());
             buckets.push_back(b);
-            left.push_back(target - (b == 0 ? 0 : ends_[b - 1]));
+            target -= b == 0 ? 0 : ends_[b - 1];
         }
         const double rows = static_cast<double>(nodes_.n()) / static_cast<double>(sums_.size());
         const double row_bytes = static_cast<double>(d_ * sizeof(T) + sizeof(std::uint64_t) + sizeof(PgkmInt128));
-        if (rows * row_bytes * static_cast<double>(targets.size()) <= most_bucket_bytes)
-            return rows_of(bits_, buckets, left);
-        return rows_of(64, keys_of(buckets, left), left);
+        const bool whole = rows * row_bytes * static_cast<double>(targets.size()) <= most_bucket_bytes;
+        std::vector<KeyedContent> found = pass_in(bits_, whole, buckets, targets);
+        if (!whole) {
+            std::transform(found.begin(), found.end(), buckets.begin(), [](const auto &one) { return one.first; });
+            found = pass_in(64, true, buckets, targets);
+        }
+        std::vector<Content> contents;
+        for (KeyedContent &one : found)
+            contents.push_back(std::move(one.second));
+        return contents;
     }
 
   private:
@@ -124,19 +128,16 @@ class Draws {
     static Int128 wide(PgkmInt128 value) { return join(value); }
 
     template <typename Integer>
-    void apply_as(Reader &reply)
+    void change(const std::vector<std::uint32_t> &buckets, const std::vector<Integer> &differences)
     {
-        const std::vector<std::uint32_t> buckets = reply.get_all<std::uint32_t>();
-        const std::vector<Integer> differences = reply.get_all<Integer>(buckets.size());
+        require_shape(buckets.size() == differences.size());
         for (std::size_t i = 0; i < buckets.size(); ++i) {
-            if (buckets[i] >= sums_.size())
-                raise_shape();
+            require_shape(buckets[i] < sums_.size());
             sums_[buckets[i]] += wide(differences[i]);
         }
     }
 
-    template <typename Value>
-    static std::vector<Value> distinct(std::vector<Value> values)
+    static std::vector<std::uint64_t> distinct(std::vector<std::uint64_t> values)
     {
         std::sort(values.begin(), values.end());
         values.erase(std::unique(values.begin(), values.end()), values.end());
@@ -144,12 +145,11 @@ class Draws {
     }
 
     // The first entry in order whose running sum passes `left`, which is lowered by those before it.
-    template <typename Key, typename Order>
-    static const Key &pass(const std::map<Key, UInt128, Order> &masses, UInt128 &left)
+    static const KeyedContent &pass(const std::map<KeyedContent, UInt128, ContentOrder> &masses, UInt128 &left)
     {
-        for (const auto &[key, mass] : masses) {
+        for (const auto &[content, mass] : masses) {
             if (left < mass)
-                return key;
+                return content;
             left -= mass;
         }
         throw Error(PGKM_INVALID, "masses of nodes do not add up"); // one of them has told others than before
@@ -165,77 +165,34 @@ class Draws {
         require_shape(keys == 0);
     }
 
-    std::vector<std::uint64_t> keys_of(const std::vector<std::uint64_t> &buckets, std::vector<UInt128> &left)
+    // Which content in its bucket, of so many bits, each passes; or which key, with no values.
+    std::vector<KeyedContent> pass_in(std::int32_t bits, bool with_values, const std::vector<std::uint64_t> &buckets,
+                                      std::vector<UInt128> &left)
     {
         const std::vector<std::uint64_t> wanted = distinct(buckets);
-        Writer request(Operation::seed_keys);
-        request.put(wanted);
-        std::vector<std::map<std::uint64_t, UInt128, std::less<>>> found(wanted.size());
-        nodes_.ask(request, [&](Reader &reply) {
-            const std::vector<std::uint64_t> counts = reply.get_all<std::uint64_t>(wanted.size());
-            const std::vector<std::uint64_t> keys = reply.get_all<std::uint64_t>();
-            const std::vector<PgkmInt128> masses = reply.get_all<PgkmInt128>(keys.size());
-            check_counts(counts, keys.size());
-            std::size_t next = 0;
-            for (std::size_t b = 0; b < wanted.size(); ++b)
-                for (std::uint64_t i = 0; i < counts[b]; ++i, ++next)
-                    found[b][keys[next]] += join_unsigned(masses[next]);
-        });
-        std::vector<std::uint64_t> keys;
-        for (std::size_t i = 0; i < buckets.size(); ++i) {
-            const auto b = std::lower_bound(wanted.begin(), wanted.end(), buckets[i]) - wanted.begin();
-            keys.push_back(pass(found[static_cast<std::size_t>(b)], left[i]));
-        }
-        return keys;
-    }
-
-    // Of buckets of so many bits; of 64: behind keys.
-    std::vector<Content> rows_of(std::int32_t bits, const std::vector<std::uint64_t> &buckets,
-                                 std::vector<UInt128> &left)
-    {
-        const std::vector<std::uint64_t> wanted = distinct(buckets);
-        Writer request(Operation::seed_rows);
-        request.put(bits);
-        request.put(wanted);
+        const std::size_t d = with_values ? d_ : 0;
         std::vector<std::map<KeyedContent, UInt128, ContentOrder>> found(wanted.size());
-        nodes_.ask(request, [&](Reader &reply) {
-            const std::vector<std::uint64_t> counts = reply.get_all<std::uint64_t>(wanted.size());
-            const std::vector<std::uint64_t> keys = reply.get_all<std::uint64_t>();
-            const std::vector<PgkmInt128> masses = reply.get_all<PgkmInt128>(keys.size());
-            check_counts(counts, keys.size());
-            const std::vector<T> values = reply.get_all<T>(keys.size() * d_);
-            check_values(values.data(), values.size());
+        const Writer request(Operation::seed_runs, bits, static_cast<std::uint8_t>(with_values), wanted);
+        nodes_.ask<Runs<T>>(request, [&](const Runs<T> &own) {
+            require_shape(own.counts.size() == wanted.size() && own.masses.size() == own.keys.size() &&
+                          own.values.size() == own.keys.size() * d);
+            check_counts(own.counts, own.keys.size());
+            check_values(own.values.data(), own.values.size());
+            auto from = own.values.begin();
             std::size_t next = 0;
             for (std::size_t b = 0; b < wanted.size(); ++b)
-                for (std::uint64_t i = 0; i < counts[b]; ++i, ++next) {
-                    const auto from = values.begin() + static_cast<std::ptrdiff_t>(next * d_);
-                    found[b][{keys[next], Content(from, from + static_cast<std::ptrdiff_t>(d_))}] +=
-                        join_unsigned(masses[next]);
+                for (std::uint64_t i = 0; i < own.counts[b]; ++i, ++next) {
+                    const auto end = from + static_cast<std::ptrdiff_t>(d);
+                    found[b][{own.keys[next], Content(from, end)}] += join_unsigned(own.masses[next]);
+                    from = end;
                 }
         });
-        std::vector<Content> rows;
+        std::vector<KeyedContent> passed;
         for (std::size_t i = 0; i < buckets.size(); ++i) {
             const auto b = std::lower_bound(wanted.begin(), wanted.end(), buckets[i]) - wanted.begin();
-            rows.push_back(pass(found[static_cast<std::size_t>(b)], left[i]).second);
+            passed.push_back(pass(found[static_cast<std::size_t>(b)], left[i]));
         }
-        return rows;
-    }
-
-    Content last()
-    {
-        std::uint64_t last_key = 0;
-        Content last;
-        nodes_.ask(Writer(Operation::seed_last), [&](Reader &reply) {
-            const auto key = reply.get<std::uint64_t>();
-            Content content = reply.get_all<T>(d_);
-            check_values(content.data(), d_);
-            if (last.empty() || key > last_key ||
-                (key == last_key && compare_content(content.data(), last.data(), static_cast<int>(d_)) > 0)) {
-                last_key = key;
-                last = std::move(content);
-            }
-        });
-        return last;
+        return passed;
     }
 
     NodeSet &nodes_;

@@ -3,10 +3,11 @@
 
 namespace pgkm::nodes {
 
-AskedCall::AskedCall(Function function, Reader &request, const PgkmPoints &points)
-    : reader_(Leg::read_call, shape_of(points), request)
+AskedCall::AskedCall(Reader &request, const PgkmPoints &points) : reader_(Leg::read_call, shape_of(points), request)
 {
-    call_.function = function;
+    call_.function = static_cast<Function>(request.get<std::uint32_t>());
+    reader_.require(call_.function == Function::assign || call_.function == Function::moments ||
+                    call_.function == Function::em_step);
     call_.n_problems = 1;
     call_.problems = &problem;
     call_.assignments = &assignment;

@@ -156,7 +156,8 @@ class MessageFields : public FieldArchive<MessageFields> {
 class AskedCall {
   public:
     // Reads what follows the operation; d and element are those of `points`. Throws Error.
-    AskedCall(Function function, Reader &request, const PgkmPoints &points);
+    AskedCall(Reader &request, const PgkmPoints &points);
+    Function function() const { return call_.function; }
     AskedCall(const AskedCall &) = delete;
     AskedCall &operator=(const AskedCall &) = delete;
     void reply(Writer &reply);

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <tuple>
 #include <type_traits>
 #include <vector>
 
@@ -20,46 +21,60 @@ namespace pgkm::nodes {
 using Bytes = std::vector<std::byte>;
 
 // "PGK" and the version of all that follows.
-inline constexpr std::uint32_t message_magic = 0x50474B04u;
+inline constexpr std::uint32_t message_magic = 0x50474B05u;
 
-// What a node is asked. The names of the fields are those of share.cpp and share_seed.cpp, where they are read.
+// What a node is asked: functions of Share and Seeding, which say what they take and return.
 enum class Operation : std::uint32_t {
-    ranges,         // least and greatest values, the largest weight
-    moments,        // integer sums of values and squares about the middle of given ranges
-    transform,      // standardize, bring to unit length
-    iterate,        // centroids down, integer sums up
-    farthest,       // of the last iteration: rows for empty clusters
-    assign,         // centroids down; sizes, masses and sums of squares up
-    cross,          // float64 sums of products about a shift
-    em_step,        // a mixture down, float64 sums up
-    seed_begin,     // bring rows into canonical order
-    seed_sums,      // masses by bucket of keys
-    seed_keys,      // the keys of some buckets, and their masses
-    seed_rows,      // the contents of some buckets, or behind some keys, and their masses
-    seed_last,      // the last row in canonical order
-    seed_add,       // new chosen rows: distances to them
-    seed_gains,     // bounds of how much each trial would lower the potential
-    seed_exact,     // the same exactly, of some trials
-    seed_choose,    // a trial becomes a chosen row: how masses change
-    seed_masses,    // masses by nearest chosen row
-    cluster_totals, // sums of the rows of each cluster, in float64
-    cluster_spreads // their distances to its mean, in float64
+    ranges,       // least and greatest values, the largest weight
+    moments,      // integer sums of values and squares about the middle of given ranges
+    transform,    // standardize, bring to unit length
+    iterate,      // centroids down, integer sums up
+    farthest,     // of the last iteration: rows for empty clusters
+    call,         // a function of the table, and what it has found
+    cluster_sums, // sums over the rows of each cluster, in float64
+    seed_begin,   // bring rows into canonical order
+    seed_weigh,   // masses by bucket of keys
+    seed_runs,    // the contents, or the keys alone, of some buckets, and their masses
+    seed_add,     // new chosen rows: distances to them
+    seed_gains,   // bounds of how much each trial would lower the potential
+    seed_exact,   // the same exactly, of some trials
+    seed_choose,  // a trial becomes a chosen row: how masses change
+    seed_masses   // masses by nearest chosen row
 };
+
+// A value of several fields has each(value, body), which calls body(field) for one after the other.
+template <typename T>
+concept HasFields = requires(T value)
+{
+    T::each(value, [](auto &) {});
+};
+template <typename T>
+inline constexpr bool is_vector = false;
+template <typename T>
+inline constexpr bool is_vector<std::vector<T>> = true;
 
 class Writer {
   public:
     Writer() = default;
-    explicit Writer(Operation operation)
+    template <typename... Fields>
+    explicit Writer(Operation operation, const Fields &...fields)
     {
         put(message_magic);
         put(operation);
+        (put(fields), ...);
     }
 
     template <typename T>
     void put(const T &value)
     {
-        static_assert(std::is_trivially_copyable_v<T>);
-        append(&value, sizeof value);
+        if constexpr (is_vector<T>) {
+            put(value.data(), value.size());
+        } else if constexpr (HasFields<T>) {
+            T::each(value, [this](const auto &field) { put(field); });
+        } else {
+            static_assert(std::is_trivially_copyable_v<T>);
+            append(&value, sizeof value);
+        }
     }
     // The number of values, then these.
     template <typename T>
@@ -68,11 +83,6 @@ class Writer {
         static_assert(std::is_trivially_copyable_v<T>);
         put(static_cast<std::uint64_t>(count));
         append(values, count * sizeof(T));
-    }
-    template <typename T>
-    void put(const std::vector<T> &values)
-    {
-        put(values.data(), values.size());
     }
 
     const Bytes &bytes() const { return bytes_; }
@@ -118,25 +128,19 @@ class Reader {
     template <typename T>
     T get()
     {
-        static_assert(std::is_trivially_copyable_v<T>);
-        static_assert(!std::is_enum_v<T> || !std::is_convertible_v<T, int>, "not every number is one: get_choice()");
-        T value;
-        take(&value, sizeof value);
-        return value;
-    }
-    // An enumerator of 0 .. last, which is compared before it becomes one.
-    template <typename E>
-    E get_choice(E last)
-    {
-        const auto number = get<std::int32_t>();
-        require_shape(number >= 0 && number <= static_cast<std::int32_t>(last));
-        return static_cast<E>(number);
-    }
-    template <typename T>
-    std::vector<T> get_all()
-    {
-        const auto count = get<std::uint64_t>();
-        return take_all<T>(static_cast<std::size_t>(count));
+        if constexpr (is_vector<T>) {
+            return take_all<typename T::value_type>(static_cast<std::size_t>(get<std::uint64_t>()));
+        } else if constexpr (HasFields<T>) {
+            T value;
+            T::each(value, [this](auto &field) { field = get<std::decay_t<decltype(field)>>(); });
+            return value;
+        } else {
+            static_assert(std::is_trivially_copyable_v<T>);
+            static_assert(!std::is_enum_v<T> || !std::is_convertible_v<T, int>, "not every number is one");
+            T value;
+            take(&value, sizeof value);
+            return value;
+        }
     }
     // So many values, without their number before them.
     template <typename T>
@@ -148,11 +152,11 @@ class Reader {
         take(values.data(), count * sizeof(T));
         return values;
     }
-    // The same, of a number that is known.
+    // A number of values that is known, with it before them.
     template <typename T>
     std::vector<T> get_all(std::size_t count)
     {
-        std::vector<T> values = get_all<T>();
+        auto values = get<std::vector<T>>();
         require_shape(values.size() == count);
         return values;
     }
@@ -180,5 +184,21 @@ class Reader {
     const std::byte *next_;
     std::size_t left_;
 };
+
+// Reads what a function of `object` takes, calls it, and writes what it returns.
+template <typename Object, typename Result, typename... Arguments>
+void answer(Object &object, Result (Object::*function)(Arguments...), Reader &request, Writer &reply)
+{
+    std::tuple<std::decay_t<Arguments>...> arguments{request.get<std::decay_t<Arguments>>()...};
+    request.finish();
+    std::apply(
+        [&](auto &...each) {
+            if constexpr (std::is_void_v<Result>)
+                (object.*function)(each...);
+            else
+                reply.put((object.*function)(each...));
+        },
+        arguments);
+}
 
 } // namespace pgkm::nodes

@@ -31,6 +31,12 @@ class NodeSet {
     // node failed, PGKM_CANCELLED when all nodes have been told to stop.
     void ask(
         const Writer &request, const Merge &merge = [](Reader &) {});
+    // merge(reply): of answers that are a Reply each.
+    template <typename Reply, typename Body>
+    void ask(const Writer &request, Body &&merge)
+    {
+        ask(request, [&](Reader &reply) { merge(reply.get<Reply>()); });
+    }
 
     const PgkmPoints &points() const { return points_; } // of this server
     std::int64_t n() const;                              // of all servers, or chunks

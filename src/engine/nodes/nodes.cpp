@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "backend/peers.hpp"
 #include "engine/nodes/fields.hpp"
@@ -22,21 +23,7 @@ NodeSet &self(PgkmContext *context)
     return *reinterpret_cast<NodeSet *>(context);
 }
 
-template <typename Body>
-void with_element(const NodeSet &nodes, Body &&body)
-{
-    if (nodes.points().element == PGKM_FLOAT32)
-        body(float{});
-    else
-        body(double{});
-}
-
-void require_one(std::int64_t n_problems)
-{
-    if (n_problems != 1)
-        throw Error(PGKM_UNSUPPORTED, "rows that are not all here are one problem");
-}
-
+// A call of the table's, of the one problem.
 Call call_of(Function function, PgkmProblem &problem)
 {
     Call call = {};
@@ -46,16 +33,16 @@ Call call_of(Function function, PgkmProblem &problem)
     return call;
 }
 
-// Asks all servers for a call, and adds up what they have found. put() and get() write what else a request has, and
-// read what comes before that in an answer.
-template <typename Put, typename Get>
-void sum_up(NodeSet &nodes, Operation operation, Call &call, Put &&put, Get &&get)
+// Asks all servers for a call, and adds up what they have found. get() reads what comes before that in an answer.
+template <typename... More>
+void sum_up(
+    NodeSet &nodes, Operation operation, Call call, const Merge &get = [](Reader &) {}, const More &...more)
 {
     const RowShape rows = {nodes.n(), nodes.points().d, nodes.points().element};
-    Writer request(operation);
+    Writer request(operation, call.function);
     MessageFields writer(Leg::write_call, rows, request);
     fields(writer, call);
-    put(request);
+    (request.put(more), ...);
     bool first = true;
     nodes.ask(request, [&](Reader &reply) {
         get(reply);
@@ -64,17 +51,6 @@ void sum_up(NodeSet &nodes, Operation operation, Call &call, Put &&put, Get &&ge
         first = false;
     });
 }
-void sum_up(NodeSet &nodes, Operation operation, Call &call)
-{
-    sum_up(
-        nodes, operation, call, [](Writer &) {}, [](Reader &) {});
-}
-
-void add_to(std::vector<Int128> &totals, const std::vector<PgkmInt128> &own)
-{
-    for (std::size_t i = 0; i < own.size(); ++i)
-        totals[i] += join(own[i]);
-}
 
 // --- ranges and moments ---
 
@@ -82,17 +58,16 @@ void find_ranges(NodeSet &nodes, PgkmSummary &out)
 {
     const auto d = static_cast<std::size_t>(nodes.points().d);
     bool first = true;
-    nodes.ask(Writer(Operation::ranges), [&](Reader &reply) {
-        const std::vector<double> min = reply.get_all<double>(d), max = reply.get_all<double>(d);
-        const auto max_weight = reply.get<double>();
-        check_values(min.data(), d);
-        check_values(max.data(), d);
-        check_values(&max_weight, 1);
+    nodes.ask<Ranges>(Writer(Operation::ranges), [&](const Ranges &own) {
+        require_shape(own.min.size() == d && own.max.size() == d);
+        check_values(own.min.data(), d);
+        check_values(own.max.data(), d);
+        check_values(&own.max_weight, 1);
         for (std::size_t f = 0; f < d; ++f) {
-            out.min[f] = first ? min[f] : std::min(out.min[f], min[f]);
-            out.max[f] = first ? max[f] : std::max(out.max[f], max[f]);
+            out.min[f] = first ? own.min[f] : std::min(out.min[f], own.min[f]);
+            out.max[f] = first ? own.max[f] : std::max(out.max[f], own.max[f]);
         }
-        out.max_weight = first ? max_weight : std::max(out.max_weight, max_weight);
+        out.max_weight = first ? own.max_weight : std::max(out.max_weight, own.max_weight);
         first = false;
     });
 }
@@ -100,16 +75,17 @@ void find_ranges(NodeSet &nodes, PgkmSummary &out)
 void find_moments(NodeSet &nodes, PgkmSummary &out)
 {
     const auto d = static_cast<std::size_t>(nodes.points().d);
-    Writer request(Operation::moments);
-    request.put(out.min, d);
-    request.put(out.max, d);
-    std::vector<Int128> sums(d, 0), squares(d, 0);
-    nodes.ask(request, [&](Reader &reply) {
-        add_to(sums, reply.get_all<PgkmInt128>(d));
-        add_to(squares, reply.get_all<PgkmInt128>(d));
+    std::vector<double> ranges(out.min, out.min + d);
+    ranges.insert(ranges.end(), out.max, out.max + d);
+    std::vector<Int128> sums(2 * d, 0);
+    nodes.ask<std::vector<PgkmInt128>>(Writer(Operation::moments, ranges), [&](const auto &own) {
+        require_shape(own.size() == sums.size());
+        for (std::size_t i = 0; i < own.size(); ++i)
+            sums[i] += join(own[i]);
     });
     for (std::size_t f = 0; f < d; ++f) {
-        const Moments moments = moments_of(moment_scale(out.min[f], out.max[f]), sums[f], squares[f], nodes.n());
+        const Moments moments =
+            moments_of(moment_scale(out.min[f], out.max[f]), sums[2 * f], sums[2 * f + 1], nodes.n());
         out.mean[f] = moments.mean;
         out.variance[f] = moments.variance;
     }
@@ -129,8 +105,8 @@ bool iterate(NodeSet &nodes, PgkmProblem problem, bool first, Sums &sums)
     call.assignments = &wanted;
     bool changed = false;
     sum_up(
-        nodes, Operation::iterate, call, [&](Writer &request) { request.put(static_cast<std::uint8_t>(first)); },
-        [&](Reader &reply) { changed = reply.get<std::uint8_t>() != 0 || changed; });
+        nodes, Operation::iterate, call, [&](Reader &reply) { changed = reply.get<std::uint8_t>() != 0 || changed; },
+        static_cast<std::uint8_t>(first));
     std::transform(totals.begin(), totals.end(), sums.totals.begin(), join);
     std::transform(masses.begin(), masses.end(), sums.masses.begin(), join);
     return changed;
@@ -139,21 +115,19 @@ bool iterate(NodeSet &nodes, PgkmProblem problem, bool first, Sums &sums)
 template <typename T>
 std::vector<FarRow> ask_farthest(NodeSet &nodes, std::int32_t k, std::size_t most, FarRows<T> &far)
 {
-    Writer request(Operation::farthest);
-    request.put(static_cast<std::int64_t>(most));
     const auto d = static_cast<std::size_t>(far.points().d);
     far.clear();
-    nodes.ask(request, [&](Reader &reply) {
-        const std::vector<double> squares = reply.get_all<double>();
-        const std::vector<std::int32_t> labels = reply.get_all<std::int32_t>(squares.size());
-        const std::vector<double> weights = reply.get_all<double>(squares.size());
-        const std::vector<T> values = reply.get_all<T>(squares.size() * d);
-        check_values(values.data(), values.size());
-        for (std::size_t i = 0; i < squares.size(); ++i) {
-            if (!(squares[i] > 0.0 && std::isfinite(squares[i])) || labels[i] < 0 || labels[i] >= k ||
-                !(weights[i] >= 0.0 && weights[i] <= max_magnitude))
-                raise_shape();
-            far.add(squares[i], labels[i], weights[i], values.data() + i * d);
+    const Writer request(Operation::farthest, static_cast<std::int64_t>(most));
+    nodes.ask<FarContents<T>>(request, [&](const FarContents<T> &own) {
+        const std::size_t n = own.squares.size();
+        require_shape(own.labels.size() == n && own.weights.size() == n && own.values.size() == n * d);
+        check_values(own.values.data(), own.values.size());
+        for (std::size_t i = 0; i < n; ++i) {
+            const double square = own.squares[i], weight = own.weights[i];
+            const std::int32_t label = own.labels[i];
+            require_shape(square > 0.0 && std::isfinite(square) && label >= 0 && label < k && weight >= 0.0 &&
+                          weight <= max_magnitude);
+            far.add(square, label, weight, own.values.data() + i * d);
         }
         far.keep(most);
     });
@@ -187,36 +161,6 @@ void fit_problem(NodeSet &nodes, PgkmProblem &problem, const PgkmFitParams &para
         problem.converged = !changed || problem.shift <= problem.tol;
         nodes.report("iterating", problem.n_iter, problem.shift);
     }
-}
-
-void assign_problem(NodeSet &nodes, PgkmProblem problem, PgkmAssignment &out)
-{
-    if (out.labels != nullptr || out.distances != nullptr || out.totals != nullptr)
-        throw Error(PGKM_UNSUPPORTED, "labels stay where the rows are");
-    Call call = call_of(Function::assign, problem);
-    call.assignments = &out;
-    sum_up(nodes, Operation::assign, call);
-}
-
-// --- sums in float64, of PCA and mixtures ---
-
-void sum_cross(NodeSet &nodes, PgkmMoments &out)
-{
-    PgkmProblem problem = {};
-    Call call = call_of(Function::moments, problem);
-    call.moments = &out;
-    sum_up(nodes, Operation::cross, call);
-}
-
-void sum_mixture(NodeSet &nodes, PgkmMixture mixture, PgkmMixtureSums &out)
-{
-    if (mixture.labels != nullptr || out.labels != nullptr)
-        throw Error(PGKM_UNSUPPORTED, "labels of several servers stay there");
-    PgkmProblem problem = {};
-    Call call = call_of(Function::em_step, problem);
-    call.mixtures = &mixture;
-    call.sums = &out;
-    sum_up(nodes, Operation::em_step, call);
 }
 
 // --- the table ---
@@ -255,60 +199,84 @@ PgkmStatus table_load(PgkmContext *context, const PgkmPoints *points, PgkmData *
 
 void table_unload(PgkmData *) {} // rows stay with their servers until these are told, or the connection ends
 
+// Calls body(nodes) for the one problem there is.
+template <typename Body>
+PgkmStatus of_one(PgkmData *data, std::int64_t n_problems, PgkmError *error, Body &&body)
+{
+    return guarded(error, [&] {
+        if (n_problems != 1)
+            throw Error(PGKM_UNSUPPORTED, "rows that are not all here are one problem");
+        body(self(data));
+    });
+}
+
+void refuse_labels(bool wanted)
+{
+    if (wanted)
+        throw Error(PGKM_UNSUPPORTED, "labels stay where the rows are");
+}
+
 PgkmStatus table_summarise(PgkmData *data, const PgkmProblem *, std::int64_t n_problems, std::int32_t want_moments,
                            PgkmSummary *summaries, PgkmError *error)
 {
-    return guarded(error, [&] {
-        require_one(n_problems);
-        find_ranges(self(data), summaries[0]);
+    return of_one(data, n_problems, error, [&](NodeSet &nodes) {
+        find_ranges(nodes, summaries[0]);
         if (want_moments != 0)
-            find_moments(self(data), summaries[0]);
+            find_moments(nodes, summaries[0]);
     });
 }
 
 PgkmStatus table_seed(PgkmData *data, PgkmProblem *problems, std::int64_t n_problems, const PgkmSeedParams *params,
                       PgkmError *error)
 {
-    return guarded(error, [&] {
-        require_one(n_problems);
-        with_element(self(data), [&](auto element) { seed<decltype(element)>(self(data), problems[0], *params); });
+    return of_one(data, n_problems, error, [&](NodeSet &nodes) {
+        cpu::with_element(nodes.points(), [&](auto element) { seed<decltype(element)>(nodes, problems[0], *params); });
     });
 }
 
 PgkmStatus table_fit(PgkmData *data, PgkmProblem *problems, std::int64_t n_problems, const PgkmFitParams *params,
                      PgkmError *error)
 {
-    return guarded(error, [&] {
-        require_one(n_problems);
-        with_element(self(data),
-                     [&](auto element) { fit_problem<decltype(element)>(self(data), problems[0], *params); });
+    return of_one(data, n_problems, error, [&](NodeSet &nodes) {
+        cpu::with_element(nodes.points(),
+                          [&](auto element) { fit_problem<decltype(element)>(nodes, problems[0], *params); });
     });
 }
 
 PgkmStatus table_assign(PgkmData *data, const PgkmProblem *problems, std::int64_t n_problems,
                         PgkmAssignment *assignments, PgkmError *error)
 {
-    return guarded(error, [&] {
-        require_one(n_problems);
-        assign_problem(self(data), problems[0], assignments[0]);
+    return of_one(data, n_problems, error, [&](NodeSet &nodes) {
+        refuse_labels(assignments->labels != nullptr || assignments->distances != nullptr);
+        PgkmProblem problem = problems[0];
+        Call call = call_of(Function::assign, problem);
+        call.assignments = assignments;
+        sum_up(nodes, Operation::call, call);
     });
 }
 
-PgkmStatus table_moments(PgkmData *data, const PgkmProblem *, std::int64_t n_problems, PgkmMoments *moments,
+PgkmStatus table_moments(PgkmData *data, const PgkmProblem *problems, std::int64_t n_problems, PgkmMoments *moments,
                          PgkmError *error)
 {
-    return guarded(error, [&] {
-        require_one(n_problems);
-        sum_cross(self(data), moments[0]);
+    return of_one(data, n_problems, error, [&](NodeSet &nodes) {
+        PgkmProblem problem = problems[0];
+        Call call = call_of(Function::moments, problem);
+        call.moments = moments;
+        sum_up(nodes, Operation::call, call);
     });
 }
 
-PgkmStatus table_em_step(PgkmData *data, const PgkmProblem *, std::int64_t n_problems, const PgkmMixture *mixtures,
-                         PgkmMixtureSums *sums, PgkmError *error)
+PgkmStatus table_em_step(PgkmData *data, const PgkmProblem *problems, std::int64_t n_problems,
+                         const PgkmMixture *mixtures, PgkmMixtureSums *sums, PgkmError *error)
 {
-    return guarded(error, [&] {
-        require_one(n_problems);
-        sum_mixture(self(data), mixtures[0], sums[0]);
+    return of_one(data, n_problems, error, [&](NodeSet &nodes) {
+        refuse_labels(mixtures->labels != nullptr || sums->labels != nullptr);
+        PgkmProblem problem = problems[0];
+        PgkmMixture mixture = mixtures[0];
+        Call call = call_of(Function::em_step, problem);
+        call.mixtures = &mixture;
+        call.sums = sums;
+        sum_up(nodes, Operation::call, call);
     });
 }
 
@@ -336,11 +304,19 @@ PgkmContext *open_nodes(const PgkmRequest &request, const BackendChoice &choice,
 
 void transform(PgkmData *data, const std::vector<double> &center, const std::vector<double> &scale, PgkmMetric metric)
 {
-    Writer request(Operation::transform);
-    request.put(center);
-    request.put(scale);
-    request.put(static_cast<std::int32_t>(metric));
-    self(data).ask(request);
+    self(data).ask(Writer(Operation::transform, center, scale, static_cast<std::int32_t>(metric)));
+}
+
+std::vector<double> cluster_sums(PgkmData *data, const std::vector<double> &centroids, std::int32_t k,
+                                 const std::vector<double> &means)
+{
+    std::vector<double> sums(means.empty() ? centroids.size() + static_cast<std::size_t>(k)
+                                           : static_cast<std::size_t>(k) + 2);
+    self(data).ask<std::vector<double>>(Writer(Operation::cluster_sums, k, centroids, means), [&](const auto &own) {
+        require_shape(own.size() == sums.size());
+        std::transform(own.begin(), own.end(), sums.begin(), sums.begin(), std::plus<>());
+    });
+    return sums;
 }
 
 } // namespace pgkm::nodes

@@ -11,7 +11,6 @@
 #include "cpu/seed/sampler.hpp"
 #include "cpu/seed/trials.hpp"
 #include "engine/nodes/draws.hpp"
-#include "engine/nodes/key_masses.hpp"
 #include "numeric/contract.hpp"
 #include "numeric/philox.hpp"
 #include "numeric/row_key.hpp"
@@ -31,6 +30,28 @@ std::int32_t bits_of(std::int64_t n, std::int64_t draws, bool by_steps)
     const double bits = by_steps ? std::min(most_step_bits, std::log2(rows / rows_per_bucket))
                                  : std::log2(rows * static_cast<double>(draws)) / 2.0;
     return static_cast<std::int32_t>(std::clamp(bits, 0.0, double{most_bucket_bits}));
+}
+
+// The sums over all servers of masses or gains, so many.
+std::vector<Int128> sum_of(NodeSet &nodes, const Writer &request, std::size_t count)
+{
+    using Integers = std::vector<PgkmInt128>;
+    std::vector<Int128> sums(count, 0);
+    nodes.ask<Integers>(request, [&](const Integers &own) {
+        require_shape(own.size() == count);
+        for (std::size_t i = 0; i < count; ++i)
+            sums[i] += static_cast<Int128>(join_unsigned(own[i]));
+    });
+    return sums;
+}
+
+template <typename Row>
+Row side_by_side(const std::vector<Row> &rows)
+{
+    Row values;
+    for (const Row &row : rows)
+        values.insert(values.end(), row.begin(), row.end());
+    return values;
 }
 
 // D^2 sampling over the rows of all servers.
@@ -106,78 +127,63 @@ class Sampler {
         return draw(params_.seed, params_.restart, stream, round, index);
     }
 
-    static std::vector<T> side_by_side(const std::vector<Content> &rows)
+    void take_largest(double own)
     {
-        std::vector<T> values;
-        for (const Content &row : rows)
-            values.insert(values.end(), row.begin(), row.end());
-        return values;
-    }
-
-    void take_largest(Reader &reply)
-    {
-        const auto own = reply.get<double>();
         require_shape(own >= 0.0 && std::isfinite(own));
         largest_ = std::max(largest_, own);
     }
 
+    // These are chosen now.
+    void keep(const std::vector<Content> &rows)
+    {
+        chosen_.insert(chosen_.end(), rows.begin(), rows.end());
+        if (nodes_.chunks() != nullptr)
+            nodes_.chunks()->set_chosen(Writer(Operation::seed_add, std::int32_t{0}, side_by_side(chosen_)));
+        nodes_.report("seeding", static_cast<std::int32_t>(chosen_.size()), 0.0);
+    }
+
     void add(const std::vector<Content> &rows)
     {
-        Writer request(Operation::seed_add);
-        request.put(static_cast<std::int32_t>(chosen_.size()));
-        request.put(side_by_side(rows));
         largest_ = 0.0;
-        nodes_.ask(request, [&](Reader &reply) { take_largest(reply); });
+        const auto before = static_cast<std::int32_t>(chosen_.size());
+        nodes_.ask<double>(Writer(Operation::seed_add, before, side_by_side(rows)),
+                           [&](double own) { take_largest(own); });
         draws_.forget();
-        chosen_.insert(chosen_.end(), rows.begin(), rows.end());
-        nodes_.report("seeding", static_cast<std::int32_t>(chosen_.size()), 0.0);
+        keep(rows);
     }
 
     // The trial that leaves the smallest potential, the first on a tie. Mostly bounds tell.
     std::int32_t best_of(const std::vector<Content> &rows)
     {
-        Writer request(Operation::seed_gains);
-        request.put(side_by_side(rows));
-        std::vector<cpu::GainBounds> bounds(rows.size(), {0.0, 0.0});
-        nodes_.ask(request, [&](Reader &reply) {
-            const std::vector<cpu::GainBounds> own = reply.get_all<cpu::GainBounds>(rows.size());
+        using Bounds = std::vector<cpu::GainBounds>;
+        Bounds bounds(rows.size(), {0.0, 0.0});
+        nodes_.ask<Bounds>(Writer(Operation::seed_gains, side_by_side(rows)), [&](const Bounds &own) {
+            require_shape(own.size() == rows.size());
             for (std::size_t i = 0; i < own.size(); ++i) {
                 bounds[i].least += own[i].least;
                 bounds[i].most += own[i].most;
             }
         });
         const std::vector<int> contested = cpu::contested_trials(bounds);
-        if (contested.empty()) // not a number
-            raise_shape();
-        return contested.size() == 1 ? contested[0] : best_exactly({contested.begin(), contested.end()});
-    }
-
-    std::int32_t best_exactly(const std::vector<std::int32_t> &contested)
-    {
-        Writer request(Operation::seed_exact);
-        request.put(contested);
-        std::vector<UInt128> gains(contested.size(), 0);
-        nodes_.ask(request, [&](Reader &reply) {
-            const std::vector<PgkmInt128> own = reply.get_all<PgkmInt128>(contested.size());
-            for (std::size_t i = 0; i < own.size(); ++i)
-                gains[i] += join_unsigned(own[i]);
-        });
+        require_shape(!contested.empty()); // not a number
+        if (contested.size() == 1)
+            return contested[0];
+        const std::vector<Int128> gains =
+            sum_of(nodes_, Writer(Operation::seed_exact, std::vector<std::int32_t>(contested.begin(), contested.end())),
+                   contested.size());
         return contested[static_cast<std::size_t>(std::max_element(gains.begin(), gains.end()) - gains.begin())];
     }
 
     // Takes one of the trials that best_of() was asked about.
     void choose(const std::vector<Content> &trials, std::int32_t best)
     {
-        Writer request(Operation::seed_choose);
-        request.put(best);
         largest_ = 0.0;
-        nodes_.ask(request, [&](Reader &reply) {
-            take_largest(reply);
-            draws_.apply(reply);
+        nodes_.ask<Chosen>(Writer(Operation::seed_choose, best), [&](const Chosen &own) {
+            take_largest(own.largest);
+            draws_.apply(own.changes);
         });
         draws_.prepare();
-        chosen_.push_back(trials[static_cast<std::size_t>(best)]);
-        nodes_.report("seeding", static_cast<std::int32_t>(chosen_.size()), 0.0);
+        keep({trials[static_cast<std::size_t>(best)]});
     }
 
     NodeSet &nodes_;
@@ -193,21 +199,11 @@ template <typename T>
 std::vector<std::vector<T>> choose_among(NodeSet &nodes, const PgkmProblem &problem,
                                          const std::vector<std::vector<T>> &sampled, const PgkmSeedParams &params)
 {
-    Writer request(Operation::seed_masses);
-    request.put(static_cast<std::int32_t>(sampled.size()));
-    request.put(problem.weight_exponent);
-    std::vector<Int128> totals(sampled.size(), 0);
-    nodes.ask(request, [&](Reader &reply) {
-        const std::vector<PgkmInt128> own = reply.get_all<PgkmInt128>(sampled.size());
-        for (std::size_t i = 0; i < own.size(); ++i)
-            totals[i] += static_cast<Int128>(join_unsigned(own[i]));
-    });
-    std::vector<T> values;
-    for (const std::vector<T> &row : sampled)
-        values.insert(values.end(), row.begin(), row.end());
-    PgkmOpen open = nodes.open();
+    const Writer request(Operation::seed_masses, static_cast<std::int32_t>(sampled.size()), problem.weight_exponent);
+    const std::vector<Int128> totals = sum_of(nodes, request, sampled.size());
+    const std::vector<T> values = side_by_side(sampled);
+    PgkmOpen open = without_strategies(nodes.open());
     open.host.progress = nullptr;
-    open.tuning = {}; // what is forced may be a strategy of a device
     cpu::Context context(open, open.threads);
     const cpu::BlockRunner runner(context, true);
     std::vector<std::vector<T>> chosen;

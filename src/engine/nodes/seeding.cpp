@@ -1,68 +1,119 @@
-// seeding.cpp - rows in order, runs of equal rows, and their masses.
+// seeding.cpp - rows in order, their masses, and distances to chosen rows.
 #include "engine/nodes/seeding.hpp"
 
 #include <algorithm>
+#include <functional>
+#include <limits>
+
+#include "backend/update.hpp"
+#include "numeric/large_array.hpp"
 
 namespace pgkm::nodes {
 namespace {
 
-constexpr std::int64_t steps_per_poll = 1 << 14;
+constexpr std::int64_t rows_per_task = 1 << 14;
 
-PgkmOpen without_strategies(PgkmOpen open)
+PgkmInt128 split_unsigned(UInt128 value)
 {
-    open.tuning = {}; // what is forced may be a strategy of a device
-    return open;
+    return split(static_cast<Int128>(value));
+}
+
+// An integer as bounds in float64, so wide that sums over all servers bound the sum.
+cpu::GainBounds bounds_of(UInt128 value)
+{
+    const double near = static_cast<double>(value);
+    return {near * (1.0 - 0x1p-40), near * (1.0 + 0x1p-40)};
+}
+
+template <typename Value>
+bool is_ascending(const std::vector<Value> &values)
+{
+    return std::adjacent_find(values.begin(), values.end(), std::greater_equal<>()) == values.end();
+}
+
+// Calls body(row, task) for each row, on all threads; a task's rows follow one another.
+template <typename Body>
+void for_rows(const cpu::BlockRunner &runner, std::int64_t n, Body &&body)
+{
+    runner.run((n + rows_per_task - 1) / rows_per_task, [&](std::int64_t task) {
+        for (std::int64_t row = task * rows_per_task; row < std::min(n, (task + 1) * rows_per_task); ++row)
+            body(static_cast<std::size_t>(row), static_cast<std::size_t>(task));
+    });
 }
 
 } // namespace
 
 template <typename T>
-Seeding<T>::Seeding(const PgkmPoints &points, const PgkmOpen &open, std::int32_t bits, bool ordered)
-    : context(without_strategies(open), open.threads),
-      runner(context, true), rows{static_cast<const T *>(points.values), points.weights, points.n, points.d},
+Seeding<T>::Seeding(const PgkmPoints &all, const PgkmOpen &open, std::int32_t bits, bool ordered)
+    : points(all), context(without_strategies(open), open.threads),
+      runner(context, true), rows{static_cast<const T *>(all.values), all.weights, all.n, all.d},
       order(ordered ? cpu::canonical_order(runner, rows) : cpu::Buffer<cpu::RowNumber>()),
-      masses(runner, order, cpu::find_keys(runner, rows), bits),
-      nearest(context.budget, static_cast<std::size_t>(points.n)), labels(context.budget, nearest.size())
+      masses(runner, order, cpu::find_keys(runner, rows), bits), nearest_(context.budget, all.n),
+      labels_(context.budget, nearest_.size())
 {
 }
 
 template <typename T>
 void Seeding<T>::begin()
 {
-    std::fill(nearest.begin(), nearest.end(), std::numeric_limits<double>::infinity());
-    std::fill(labels.begin(), labels.end(), 0);
+    std::fill(nearest_.begin(), nearest_.end(), std::numeric_limits<double>::infinity());
+    std::fill(labels_.begin(), labels_.end(), 0);
     forget_trials();
-    chosen_rows.clear();
-    chosen.clear();
+    chosen_rows_.clear();
+    chosen_.clear();
+}
+
+// Calls body(mass) where mass(row) is the integer by which rows are drawn at the moment.
+template <typename T>
+template <typename Body>
+void Seeding<T>::with_mass(Body &&body) const
+{
+    switch (mass_) {
+    case Mass::one:
+        return body([](std::int64_t) { return std::uint64_t{1}; });
+    case Mass::weight:
+        return body([&](std::int64_t row) { return static_cast<std::uint64_t>(quantise(rows.weights[row], scale_)); });
+    case Mass::square:
+        return body([&](std::int64_t row) { return square_mass(row, nearest_[static_cast<std::size_t>(row)]); });
+    }
 }
 
 template <typename T>
-void Seeding<T>::weigh(Mass kind, std::int32_t exponent)
+Changes Seeding<T>::take_changes()
 {
-    mass = kind;
-    scale = power_of_two(exponent);
-    with_mass([&](auto mass_of) { masses.sum(mass_of); });
-    masses.forget_changes();
+    Changes all;
+    masses.take_changes([&](std::uint32_t bucket, Int128 difference) {
+        if (difference == static_cast<std::int64_t>(difference)) {
+            all.buckets.push_back(bucket);
+            all.differences.push_back(static_cast<std::int64_t>(difference));
+        } else {
+            all.wide_buckets.push_back(bucket);
+            all.wide_differences.push_back(split(difference));
+        }
+    });
+    return all;
 }
 
-// The run may be long, so steps are doubled.
+template <typename T>
+Changes Seeding<T>::weigh(std::int32_t kind, std::int32_t exponent)
+{
+    const auto asked = static_cast<Mass>(kind);
+    require_shape(asked >= Mass::one && asked <= Mass::square && (asked != Mass::weight || rows.weights != nullptr));
+    mass_ = asked;
+    scale_ = power_of_two(clamp_exponent(exponent));
+    with_mass([&](auto mass_of) { masses.sum(mass_of); });
+    masses.forget_changes();
+    return take_changes();
+}
+
+// The place behind the rows that equal that of `place`, up to `end`.
 template <typename T>
 std::int64_t Seeding<T>::run_end(std::int64_t place, std::int64_t end) const
 {
     const T *content = row_at(place);
-    const auto same = [&](std::int64_t other) { return compare_content(content, row_at(other), rows.d) == 0; };
-    std::int64_t step = 1;
-    while (place + step < end && same(place + step))
-        step *= 2;
-    std::int64_t low = place + step / 2 + 1, high = std::min(place + step, end); // the end lies in [low, high]
-    while (low < high) {
-        const std::int64_t middle = low + (high - low) / 2;
-        if (same(middle))
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    const auto same = [&](cpu::RowNumber row) { return compare_content(content, rows.row(row), rows.d) == 0; };
+    const cpu::RowNumber *const next = order.begin() + place + 1, *const last = order.begin() + end;
+    return next == last || !same(*next) ? place + 1 : std::partition_point(next, last, same) - order.begin();
 }
 
 template <typename T>
@@ -75,7 +126,7 @@ UInt128 Seeding<T>::run_mass(std::int64_t place, std::int64_t end) const
             return;
         }
         for (std::int64_t next = place; next < end; ++next) {
-            if (next % steps_per_poll == 0)
+            if (next % rows_per_task == 0)
                 runner.poll();
             sum += mass_of(masses.row_at(next));
         }
@@ -84,34 +135,201 @@ UInt128 Seeding<T>::run_mass(std::int64_t place, std::int64_t end) const
 }
 
 template <typename T>
-void Seeding<T>::make_trials()
+Runs<T> Seeding<T>::runs(std::int32_t bits, std::uint8_t with_values, const std::vector<std::uint64_t> &buckets)
 {
-    if (trials != nullptr)
-        return;
-    const auto n_chosen = static_cast<std::int32_t>(chosen.size());
-    if (std::any_of(labels.begin(), labels.end(), [&](std::int32_t label) { return label >= n_chosen; }))
-        raise_shape(); // a request that was cancelled has left them
-    auto made = std::make_unique<cpu::SeedTrials<T>>(runner, rows, nearest.data(), labels.data(),
-                                                     cpu::max_seed_candidates, rows, 0.0);
-    made->group(chosen_rows); // there are none if this fails
-    trials = std::move(made);
+    require_shape((bits == masses.bits() || bits == 64) && is_ascending(buckets));
+    const std::size_t row_bytes = with_values == 0 ? 0 : static_cast<std::size_t>(rows.d) * sizeof(T);
+    Runs<T> found;
+    for (const std::uint64_t bucket : buckets) {
+        runner.poll();
+        require_shape(bits == 64 || bucket >> bits == 0);
+        const std::size_t begin = found.keys.size();
+        auto [place, end] = masses.places(bits == 64 ? bucket_of(bucket, masses.bits()) : bucket);
+        if (bits == 64) // the first row that has the key
+            place = std::partition_point(order.begin() + place, order.begin() + end,
+                                         [&](auto row) { return row_key(rows.row(row), rows.d) < bucket; }) -
+                    order.begin();
+        while (place < end && bucket_of(key_at(place), bits) == bucket) {
+            const std::int64_t next = run_end(place, end);
+            found.keys.push_back(key_at(place));
+            found.masses.push_back(split_unsigned(run_mass(place, next)));
+            if (with_values != 0)
+                found.values.insert(found.values.end(), row_at(place), row_at(place) + rows.d);
+            check_reply(found.keys.size() * (sizeof(std::uint64_t) + sizeof(PgkmInt128) + row_bytes));
+            place = next;
+        }
+        found.counts.push_back(found.keys.size() - begin);
+    }
+    return found;
+}
+
+// Brings distances to these rows, of which the first is chosen row number `first`.
+template <typename T>
+void Seeding<T>::meet(const std::vector<T> &values, std::int32_t first)
+{
+    std::vector<T> own = values;
+    LargeArray<std::int32_t> labels(nearest_.size());
+    LargeArray<double> squares(nearest_.size());
+    PgkmAssignment wanted = {};
+    wanted.labels = labels.data();
+    wanted.distances = squares.data();
+    session->assign(rows.n, static_cast<std::int32_t>(own.size()) / rows.d, own.data(), wanted);
+    trials_.reset();
+    for_rows(runner, rows.n, [&](std::size_t row, std::size_t) {
+        if (squares[row] < nearest_[row]) {
+            nearest_[row] = squares[row];
+            labels_[row] = first + labels[row];
+        }
+    });
 }
 
 template <typename T>
 double Seeding<T>::largest() const
 {
-    if (trials != nullptr)
-        return trials->largest();
-    const std::int64_t blocks = (rows.n + cpu::max_seed_block - 1) / cpu::max_seed_block;
-    cpu::Buffer<double> each(runner.budget(), static_cast<std::size_t>(blocks));
-    runner.run(blocks, [&](std::int64_t block) {
-        double most = 0.0;
-        for (std::int64_t row = block * cpu::max_seed_block; row < std::min(rows.n, (block + 1) * cpu::max_seed_block);
-             ++row)
-            most = std::max(most, rows.weight(row) * nearest[static_cast<std::size_t>(row)]);
-        each[static_cast<std::size_t>(block)] = most;
+    if (trials_ != nullptr)
+        return trials_->largest();
+    std::vector<double> each(static_cast<std::size_t>(rows.n / rows_per_task + 1), 0.0);
+    for_rows(runner, rows.n, [&](std::size_t row, std::size_t task) {
+        each[task] = std::max(each[task], rows.weight(static_cast<std::int64_t>(row)) * nearest_[row]);
     });
     return *std::max_element(each.begin(), each.end());
+}
+
+template <typename T>
+void Seeding<T>::add_chosen(const T *row)
+{
+    chosen_.emplace_back(row, row + rows.d);
+    chosen_rows_.push_back(chosen_.back().data());
+}
+
+template <typename T>
+double Seeding<T>::add(std::int32_t first, const std::vector<T> &values)
+{
+    check_rows(values, rows.d);
+    require_shape(first == static_cast<std::int32_t>(chosen_.size()));
+    trial_rows_.clear();
+    meet(values, first);
+    const double left = largest(); // this may fail, too: what failed is served again
+    for (std::size_t at = 0; at < values.size(); at += static_cast<std::size_t>(rows.d))
+        add_chosen(values.data() + at);
+    return left;
+}
+
+template <typename T>
+void Seeding<T>::make_trials()
+{
+    if (trials_ != nullptr)
+        return;
+    const auto n_chosen = static_cast<std::int32_t>(chosen_.size());
+    // A request that was cancelled may have left others.
+    require_shape(std::none_of(labels_.begin(), labels_.end(), [&](std::int32_t label) { return label >= n_chosen; }));
+    auto made = std::make_unique<cpu::SeedTrials<T>>(runner, rows, nearest_.data(), labels_.data(),
+                                                     cpu::max_seed_candidates, rows, 0.0);
+    made->group(chosen_rows_); // there are none if this fails
+    trials_ = std::move(made);
+}
+
+// By how much each trial would lower the potential, one after the other.
+template <typename T>
+std::vector<UInt128> Seeding<T>::gains_on_device(const std::vector<T> &values)
+{
+    LargeArray<double> squares(nearest_.size());
+    std::vector<UInt128> gains;
+    for (auto row = values.begin(); row != values.end(); row += rows.d) {
+        std::vector<T> trial(row, row + rows.d);
+        PgkmAssignment wanted = {};
+        wanted.distances = squares.data();
+        session->assign(rows.n, 1, trial.data(), wanted);
+        std::vector<std::uint64_t> each(static_cast<std::size_t>(rows.n / rows_per_task + 1), 0);
+        for_rows(runner, rows.n, [&](std::size_t r, std::size_t task) { // 2^14 masses below 2^46
+            const auto number = static_cast<std::int64_t>(r);
+            if (squares[r] < nearest_[r])
+                each[task] += square_mass(number, nearest_[r]) - square_mass(number, squares[r]);
+        });
+        gains.push_back(std::accumulate(each.begin(), each.end(), UInt128{0}));
+    }
+    return gains;
+}
+
+template <typename T>
+std::vector<cpu::GainBounds> Seeding<T>::gains(const std::vector<T> &values)
+{
+    check_rows(values, rows.d);
+    require_shape(mass_ == Mass::square && !chosen_.empty() &&
+                  values.size() <= std::size_t{cpu::max_seed_candidates} * static_cast<std::size_t>(rows.d));
+    std::vector<cpu::GainBounds> bounds;
+    trial_gains_.clear();
+    trial_rows_.clear();
+    if (cpu_data(*session) == nullptr) {
+        trial_gains_ = gains_on_device(values);
+        std::transform(trial_gains_.begin(), trial_gains_.end(), std::back_inserter(bounds), bounds_of);
+        trial_rows_ = values;
+    } else {
+        make_trials();
+        std::vector<T> own = values; // which the trials look at until one is chosen
+        std::vector<const T *> candidates;
+        for (auto row = own.begin(); row != own.end(); row += rows.d)
+            candidates.push_back(&*row);
+        bounds = trials_->bound_gains(candidates, scale_);
+        trial_rows_ = std::move(own);
+    }
+    return bounds;
+}
+
+template <typename T>
+std::vector<PgkmInt128> Seeding<T>::exact_gains(const std::vector<std::int32_t> &which)
+{
+    const auto n_trials = static_cast<std::int32_t>(trial_rows_.size()) / rows.d;
+    require_shape(!which.empty() && which.front() >= 0 && which.back() < n_trials && is_ascending(which));
+    std::vector<UInt128> gains;
+    if (trial_gains_.empty())
+        gains = trials_->find_gains({which.begin(), which.end()}, scale_);
+    else
+        for (const std::int32_t trial : which)
+            gains.push_back(trial_gains_[static_cast<std::size_t>(trial)]);
+    std::vector<PgkmInt128> out(gains.size());
+    std::transform(gains.begin(), gains.end(), out.begin(), split_unsigned);
+    return out;
+}
+
+template <typename T>
+Chosen Seeding<T>::choose(std::int32_t best)
+{
+    require_shape(best >= 0 && best < static_cast<std::int32_t>(trial_rows_.size()) / rows.d && mass_ == Mass::square);
+    const auto row = trial_rows_.begin() + std::ptrdiff_t{best} * rows.d;
+    const std::vector<T> values(row, row + rows.d);
+    const auto index = static_cast<std::int32_t>(chosen_.size());
+    if (trial_gains_.empty()) {
+        trials_->choose(best, index, scale_, [&](std::int64_t r, std::uint64_t mass) { masses.subtract(r, mass); });
+    } else {
+        meet(values, index);
+        with_mass([&](auto mass_of) { masses.sum(mass_of); });
+    }
+    const double left = largest();
+    trial_rows_.clear();
+    add_chosen(values.data());
+    if (auto trials = std::move(trials_)) { // there are none if this fails
+        trials->group_again(chosen_rows_);
+        trials_ = std::move(trials);
+    }
+    return {left, take_changes()};
+}
+
+template <typename T>
+std::vector<PgkmInt128> Seeding<T>::masses_of_chosen(std::int32_t count, std::int32_t exponent)
+{
+    require_shape(count >= 1 && static_cast<std::size_t>(count) == chosen_.size());
+    PgkmProblem problem = {};
+    problem.weight_exponent = clamp_exponent(exponent);
+    std::vector<Int128> sums(chosen_.size(), 0);
+    for (std::int64_t row = 0; row < rows.n; ++row) {
+        if (row % rows_per_task == 0)
+            runner.poll();
+        sums.at(static_cast<std::size_t>(labels_[static_cast<std::size_t>(row)])) += row_mass(points, problem, row);
+    }
+    std::vector<PgkmInt128> out(sums.size());
+    std::transform(sums.begin(), sums.end(), out.begin(), split);
+    return out;
 }
 
 template struct Seeding<float>;

@@ -1,93 +1,138 @@
-// seeding.hpp - what a server keeps of its rows while they are seeded: their order, masses by key, distances to chosen
-// rows, and the trials of the current step.
+// seeding.hpp - what a server keeps of its rows while they are seeded, and what it answers: masses by key, draws' rows,
+// distances to chosen rows. Which rows are chosen is decided where all servers' answers meet (seeder.hpp).
 //
-// It works as the CPU's sampler does on one server (cpu/seed): rows that no trial can win are passed over.
+// The rows of a round of k-means||, and on a device the trials, meet the backend's assign(). On a CPU trials meet tiles
+// of rows (cpu/seed), as on one server: rows that no trial can win are passed over.
 #pragma once
 
 #include <cstdint>
 #include <deque>
-#include <limits>
 #include <memory>
 #include <vector>
 
 #include "cpu/seed/trials.hpp"
 #include "engine/nodes/key_masses.hpp"
-#include "engine/nodes/share_seed.hpp"
+#include "engine/nodes/share.hpp"
 #include "numeric/contract.hpp"
 #include "numeric/platform.hpp"
 #include "numeric/row_key.hpp"
 
 namespace pgkm::nodes {
 
+// By which integers rows are drawn.
+enum class Mass : std::int32_t {
+    one,    // each row counts 1
+    weight, // its weight, quantised with the exponent
+    square  // weight times squared distance to the nearest chosen row, quantised with the exponent
+};
+
+// The buckets whose sums have changed, and by how much: in 64 bits where these are enough, then in 128.
+struct Changes {
+    std::vector<std::uint32_t> buckets;
+    std::vector<std::int64_t> differences;
+    std::vector<std::uint32_t> wide_buckets;
+    std::vector<PgkmInt128> wide_differences;
+    static void each(auto &self, auto &&body)
+    {
+        body(self.buckets);
+        body(self.differences);
+        body(self.wide_buckets);
+        body(self.wide_differences);
+    }
+};
+
+// Of each bucket that was asked for: how many contents, their keys and masses, in canonical order; and values, unless
+// keys are enough.
+template <typename T>
+struct Runs {
+    std::vector<std::uint64_t> counts, keys;
+    std::vector<PgkmInt128> masses;
+    std::vector<T> values;
+    static void each(auto &self, auto &&body)
+    {
+        body(self.counts);
+        body(self.keys);
+        body(self.masses);
+        body(self.values);
+    }
+};
+
+// After a trial became a chosen row: the largest weight times squared distance that is left.
+struct Chosen {
+    double largest = 0.0;
+    Changes changes;
+    static void each(auto &self, auto &&body)
+    {
+        body(self.largest);
+        body(self.changes);
+    }
+};
+
 template <typename T>
 struct Seeding {
     // open: of the backend that serves the points, which may be another one; its host lasts as long as this. Rows that
     // are not ordered have no places.
-    Seeding(const PgkmPoints &points, const PgkmOpen &open, std::int32_t bits, bool ordered = true);
+    Seeding(const PgkmPoints &points, const PgkmOpen &open, std::int32_t bits, bool ordered);
 
     // Forgets the chosen rows.
     void begin();
-
-    // Calls body(mass) where mass(row) is the integer by which rows are drawn at the moment.
-    template <typename Body>
-    void with_mass(Body &&body) const
+    void forget_trials()
     {
-        switch (mass) {
-        case Mass::one:
-            return body([](std::int64_t) { return std::uint64_t{1}; });
-        case Mass::weight:
-            return body(
-                [&](std::int64_t row) { return static_cast<std::uint64_t>(quantise(rows.weights[row], scale)); });
-        case Mass::square:
-            return body([&](std::int64_t row) {
-                return static_cast<std::uint64_t>(
-                    quantise_mass(rows.weight(row) * nearest[static_cast<std::size_t>(row)], scale));
-            });
-        }
+        trials_.reset();
+        trial_rows_.clear();
     }
 
     // Sums the masses of all rows by bucket.
-    void weigh(Mass kind, std::int32_t exponent);
+    Changes weigh(std::int32_t kind, std::int32_t exponent);
+    // Buckets of so many bits; 64: keys. They are asked for in order and once, so that no answer has more than all
+    // rows.
+    Runs<T> runs(std::int32_t bits, std::uint8_t with_values, const std::vector<std::uint64_t> &buckets);
+    // The first of these rows is chosen row number `first`. The largest weight times squared distance that is left.
+    double add(std::int32_t first, const std::vector<T> &values);
+    // Bounds of what each of these trials would take from the potential; the same exactly, of the trials asked for.
+    std::vector<cpu::GainBounds> gains(const std::vector<T> &values);
+    std::vector<PgkmInt128> exact_gains(const std::vector<std::int32_t> &which);
+    // A trial becomes a chosen row.
+    Chosen choose(std::int32_t best);
+    std::vector<PgkmInt128> masses_of_chosen(std::int32_t count, std::int32_t exponent);
 
-    const T *row_at(std::int64_t place) const { return rows.row(masses.row_at(place)); }
-    std::uint64_t key_at(std::int64_t place) const { return row_key(row_at(place), rows.d); }
-    // The place behind the rows that equal that of `place`, up to `end`; and the mass of these rows.
-    std::int64_t run_end(std::int64_t place, std::int64_t end) const;
-    UInt128 run_mass(std::int64_t place, std::int64_t end) const;
-
-    // The largest weight times squared distance to the nearest chosen row.
-    double largest() const;
-
+    Session *session = nullptr; // of the request at hand
+    const PgkmPoints points;
     cpu::Context context;
     const cpu::BlockRunner runner;
     const cpu::SeedRows<T> rows;
     const cpu::Buffer<cpu::RowNumber> order;
     KeyMasses masses;
-    Mass mass = Mass::one; // which these are, and their scale
-    double scale = 1.0;
-    cpu::Buffer<double> nearest;
-    cpu::Buffer<std::int32_t> labels;   // which chosen row is nearest
-    std::deque<std::vector<T>> chosen;  // their contents
-    std::vector<const T *> chosen_rows; // the same
+
+  private:
+    template <typename Body>
+    void with_mass(Body &&body) const;
+    std::uint64_t square_mass(std::int64_t row, double square) const
+    {
+        return static_cast<std::uint64_t>(quantise_mass(rows.weight(row) * square, scale_));
+    }
+    Changes take_changes();
+    const T *row_at(std::int64_t place) const { return rows.row(masses.row_at(place)); }
+    std::uint64_t key_at(std::int64_t place) const { return row_key(row_at(place), rows.d); }
+    std::int64_t run_end(std::int64_t place, std::int64_t end) const;
+    UInt128 run_mass(std::int64_t place, std::int64_t end) const;
+    void meet(const std::vector<T> &values, std::int32_t first);
+    std::vector<UInt128> gains_on_device(const std::vector<T> &values);
+    void make_trials();
+    double largest() const;
+    void add_chosen(const T *row);
+
+    Mass mass_ = Mass::one; // by which rows are drawn at the moment, and its scale
+    double scale_ = 1.0;
+    cpu::Buffer<double> nearest_;
+    cpu::Buffer<std::int32_t> labels_;   // which chosen row is nearest
+    std::deque<std::vector<T>> chosen_;  // their contents
+    std::vector<const T *> chosen_rows_; // the same
     // Trials of the current step, their gains where these are known exactly, and what passes rows over; NULL when
     // distances have changed otherwise.
-    std::vector<T> trial_rows;
-    std::vector<UInt128> trial_gains;
-    std::unique_ptr<cpu::SeedTrials<T>> trials;
-
-    // Makes `trials`, unless there are some.
-    void make_trials();
-    void forget_trials()
-    {
-        trials.reset();
-        trial_rows.clear();
-    }
-    std::int32_t n_trials() const { return static_cast<std::int32_t>(trial_rows.size()) / rows.d; }
-    void choose(std::vector<T> row)
-    {
-        chosen.push_back(std::move(row));
-        chosen_rows.push_back(chosen.back().data());
-    }
+    std::vector<T> trial_rows_;
+    std::vector<UInt128> trial_gains_;
+    std::unique_ptr<cpu::SeedTrials<T>> trials_;
 };
 
 } // namespace pgkm::nodes

@@ -1,4 +1,4 @@
-// share.cpp - ranges and moments, assignments, and sums in float64 of one server's rows.
+// share.cpp - who answers which request; ranges and moments, functions of the table, and sums of clusters.
 #include "engine/nodes/share.hpp"
 
 #include <algorithm>
@@ -6,22 +6,33 @@
 
 #include "backend/host.hpp"
 #include "backend/update.hpp"
-#include "engine/nodes/cluster_sums.hpp"
+#include "cpu/operations.hpp"
 #include "engine/nodes/fields.hpp"
-#include "engine/nodes/share_seed.hpp"
+#include "engine/nodes/seeding.hpp"
+#include "engine/rows/cluster_sums.hpp"
 #include "engine/rows/prepare.hpp"
-#include "numeric/contract.hpp"
-#include "numeric/thread_pool.hpp"
 
 namespace pgkm::nodes {
 namespace {
 
-constexpr std::int64_t rows_per_task = 1 << 14;
 constexpr std::size_t most_reply_bytes = std::size_t{1} << 30; // of a value in SQL
 
-// Integer sums of one feature.
-struct MomentSums {
-    Int128 value = 0, square = 0;
+// One peer of all rows, whose ranges are given: what it tells the others of its own.
+struct Peer {
+    PgkmPiece piece;
+    std::vector<Int128> sums = {};
+    int exchanges = 0;
+
+    static const PgkmPiece *exchange(void *arg, const void *own, std::uint64_t bytes)
+    {
+        Peer &self = *static_cast<Peer *>(arg);
+        if (self.exchanges++ == 0)
+            return &self.piece;
+        const auto *sums = static_cast<const Int128 *>(own);
+        self.sums.assign(sums, sums + bytes / sizeof(Int128));
+        self.piece = {own, bytes};
+        return &self.piece;
+    }
 };
 
 } // namespace
@@ -43,21 +54,21 @@ void check_reply(std::size_t bytes)
         throw Error(PGKM_LIMIT, "an answer to another server exceeds the maximum size of a value");
 }
 
-template <typename T>
 LargeArray<std::int32_t> nearest_labels(Session &session, const PgkmPoints &points, std::int32_t k,
                                         const double *centroids)
 {
-    std::vector<T> own(static_cast<std::size_t>(k) * static_cast<std::size_t>(points.d));
-    std::transform(centroids, centroids + own.size(), own.begin(), [](double value) { return static_cast<T>(value); });
-    check_values(own.data(), own.size());
     LargeArray<std::int32_t> labels(static_cast<std::size_t>(points.n));
     PgkmAssignment wanted = {};
     wanted.labels = labels.data();
-    session.assign(points.n, k, own.data(), wanted);
+    cpu::with_element(points, [&](auto element) {
+        using T = decltype(element);
+        std::vector<T> own(static_cast<std::size_t>(k) * static_cast<std::size_t>(points.d));
+        std::transform(centroids, centroids + own.size(), own.begin(), [](double x) { return static_cast<T>(x); });
+        check_values(own.data(), own.size());
+        session.assign(points.n, k, own.data(), wanted);
+    });
     return labels;
 }
-template LargeArray<std::int32_t> nearest_labels<float>(Session &, const PgkmPoints &, std::int32_t, const double *);
-template LargeArray<std::int32_t> nearest_labels<double>(Session &, const PgkmPoints &, std::int32_t, const double *);
 
 Share::Share(Session &session, const PgkmPoints &points, ShareState &state, const PgkmOpen &open)
     : session_(session), points_(clustered(points, state)), raw_(points), state_(state), open_(open)
@@ -75,11 +86,7 @@ void Share::serve(Reader &request, Writer &reply)
 {
     const Operation operation = request.operation();
     session_.load_own(points_);
-    if (points_.element == PGKM_FLOAT32)
-        serve_as<float>(operation, request, reply);
-    else
-        serve_as<double>(operation, request, reply);
-    request.finish();
+    cpu::with_element(points_, [&](auto element) { serve_as<decltype(element)>(operation, request, reply); });
 }
 
 template <typename T>
@@ -87,131 +94,145 @@ void Share::serve_as(Operation operation, Reader &request, Writer &reply)
 {
     switch (operation) {
     case Operation::ranges:
-        return ranges<T>(reply);
+        return answer(*this, &Share::ranges, request, reply);
     case Operation::moments:
-        return moments<T>(request, reply);
+        return answer(*this, &Share::moments, request, reply);
     case Operation::transform:
-        return transform<T>(request);
+        return answer(*this, &Share::transform<T>, request, reply);
     case Operation::iterate:
         return iterate<T>(request, reply);
     case Operation::farthest:
-        return farthest<T>(request, reply);
-    case Operation::assign:
-        return assign(request, reply);
-    case Operation::cross:
-        return cross(request, reply);
-    case Operation::em_step:
-        return em_step<T>(request, reply);
-    case Operation::cluster_totals:
-    case Operation::cluster_spreads:
-        return serve_cluster_sums<T>(session_, points_, open_.threads, open_.host, operation, request, reply);
-    default:
-        return ShareSeed<T>(session_, points_, state_, open_).serve(operation, request, reply);
+        return answer(*this, &Share::farthest<T>, request, reply);
+    case Operation::call:
+        return call(request, reply);
+    case Operation::cluster_sums:
+        return answer(*this, &Share::cluster_sums, request, reply);
+    case Operation::seed_begin:
+        return answer(*this, &Share::seed_begin<T>, request, reply);
+    case Operation::seed_weigh:
+        return answer(seeding<T>(), &Seeding<T>::weigh, request, reply);
+    case Operation::seed_runs:
+        return answer(seeding<T>(), &Seeding<T>::runs, request, reply);
+    case Operation::seed_add:
+        return answer(seeding<T>(), &Seeding<T>::add, request, reply);
+    case Operation::seed_gains:
+        return answer(seeding<T>(), &Seeding<T>::gains, request, reply);
+    case Operation::seed_exact:
+        return answer(seeding<T>(), &Seeding<T>::exact_gains, request, reply);
+    case Operation::seed_choose:
+        return answer(seeding<T>(), &Seeding<T>::choose, request, reply);
+    case Operation::seed_masses:
+        return answer(seeding<T>(), &Seeding<T>::masses_of_chosen, request, reply);
     }
+    throw Error(PGKM_INVALID, "a node was asked for something it does not know");
 }
 
-template <typename T>
-void Share::ranges(Writer &reply)
+Ranges Share::ranges()
 {
     std::vector<PgkmProblem> problems = {whole()};
-    const std::vector<Summary> summaries = session_.summarise(problems, false);
-    reply.put(summaries[0].min);
-    reply.put(summaries[0].max);
-    reply.put(summaries[0].max_weight);
+    const Summary summary = session_.summarise(problems, false)[0];
+    return {summary.min, summary.max, summary.max_weight};
 }
 
-template <typename T>
-void Share::moments(Reader &request, Writer &reply)
+// About the middles of these ranges, those of all rows: of each feature the sums of values and of squares.
+std::vector<PgkmInt128> Share::moments(const std::vector<double> &ranges)
 {
     const auto d = static_cast<std::size_t>(points_.d);
-    const std::vector<double> min = request.get_all<double>(d), max = request.get_all<double>(d);
-    std::vector<MomentScale> scales;
-    for (std::size_t f = 0; f < d; ++f)
-        scales.push_back(moment_scale(min[f], max[f]));
-    const std::int64_t tasks = (points_.n + rows_per_task - 1) / rows_per_task;
-    ThreadPool pool(static_cast<int>(std::min<std::int64_t>(open_.threads, tasks)));
-    std::vector<std::vector<MomentSums>> sums(static_cast<std::size_t>(pool.size()), std::vector<MomentSums>(d));
-    pool.run(tasks, [&](std::int64_t task, int worker) {
-        poll(open_.host);
-        const auto *values = static_cast<const T *>(points_.values);
-        std::vector<MomentSums> &own = sums[static_cast<std::size_t>(worker)];
-        for (std::int64_t row = task * rows_per_task; row < std::min(points_.n, (task + 1) * rows_per_task); ++row)
-            for (std::size_t f = 0; f < d; ++f) {
-                const MomentScale &scale = scales[f];
-                const double centred =
-                    static_cast<double>(values[row * points_.d + static_cast<std::int64_t>(f)]) - scale.middle;
-                const Limbs limbs = quantise_square(centred * centred, power_of_two(scale.square_exponent));
-                own[f].value += quantise(centred, power_of_two(scale.value_exponent));
-                own[f].square += join_limbs(limbs.hi, limbs.lo);
-            }
-    });
-    std::vector<PgkmInt128> value(d), square(d);
-    for (std::size_t f = 0; f < d; ++f) {
-        MomentSums all;
-        for (const std::vector<MomentSums> &own : sums) {
-            all.value += own[f].value;
-            all.square += own[f].square;
-        }
-        value[f] = split(all.value);
-        square[f] = split(all.square);
-    }
-    reply.put(value);
-    reply.put(square);
+    require_shape(ranges.size() == 2 * d);
+    check_values(ranges.data(), ranges.size());
+    std::vector<double> told = ranges;
+    told.push_back(1.0); // the largest weight, which nobody reads
+    Peer peer = {{told.data(), told.size() * sizeof(double)}};
+    const PgkmPeers peers = {0, 1, points_.n, Peer::exchange, &peer};
+    PgkmProblem problem = whole();
+    problem.peers = &peers;
+    Summary summary(points_.d);
+    PgkmSummary view = {summary.min.data(), summary.max.data(), summary.mean.data(), summary.variance.data(), 1.0};
+    cpu::Context context(without_strategies(open_), open_.threads);
+    cpu::Data data = {context, points_};
+    cpu::summarise(data, &problem, 1, 1, &view);
+    std::vector<PgkmInt128> sums(peer.sums.size());
+    std::transform(peer.sums.begin(), peer.sums.end(), sums.begin(), split);
+    return sums;
 }
 
 template <typename T>
-void Share::transform(Reader &request)
+void Share::transform(const std::vector<double> &center, const std::vector<double> &scale, std::int32_t metric)
 {
-    const Standardization standardization = {request.get_all<double>(), request.get_all<double>()};
-    const auto metric = request.get_choice(PGKM_COSINE);
-    const auto size = static_cast<std::size_t>(raw_.n) * static_cast<std::size_t>(raw_.d) * sizeof(T);
-    if (standardization.center.size() != standardization.scale.size() ||
-        (!standardization.center.empty() && standardization.center.size() != static_cast<std::size_t>(raw_.d)))
-        raise_shape();
+    const auto size = static_cast<std::size_t>(raw_.n) * static_cast<std::size_t>(raw_.d);
+    require_shape(center.size() == scale.size() && metric >= PGKM_L2 && metric <= PGKM_COSINE &&
+                  (center.empty() || center.size() == static_cast<std::size_t>(raw_.d)));
     session_.unload();
     state_.seeding.reset();
     state_.transformed.reset(); // before the next ones are allocated
-    if (standardization.center.empty() && metric == PGKM_L2)
+    if (center.empty() && metric == PGKM_L2)
         return;
-    std::unique_ptr<std::byte[]> transformed(new std::byte[size]);
+    std::unique_ptr<std::byte[]> transformed(new std::byte[size * sizeof(T)]);
+    T *const rows = reinterpret_cast<T *>(transformed.get());
     transform_rows(
-        static_cast<const T *>(raw_.values), raw_.n, raw_.d, standardization, metric, [&] { poll(open_.host); },
-        reinterpret_cast<T *>(transformed.get()));
-    check_values(reinterpret_cast<const T *>(transformed.get()), size / sizeof(T));
+        static_cast<const T *>(raw_.values), raw_.n, raw_.d, {center, scale}, static_cast<PgkmMetric>(metric),
+        [&] { poll(open_.host); }, rows);
+    check_values(rows, size);
     state_.transformed = std::move(transformed);
 }
 
-void Share::assign(Reader &request, Writer &reply)
+// A function of the table: assign, moments or em_step. A mixture without factors gives each row to the component of the
+// nearest mean.
+void Share::call(Reader &request, Writer &reply)
 {
-    AskedCall asked(Function::assign, request, points_);
-    std::vector<PgkmProblem> problems = {asked.problem};
-    session_.run(&PgkmBackend::assign, problems, &asked.assignment);
-    asked.reply(reply);
-}
-
-// --- sums in float64, of PCA and mixtures ---
-
-void Share::cross(Reader &request, Writer &reply)
-{
-    AskedCall asked(Function::moments, request, points_);
-    std::vector<PgkmProblem> problems = {asked.problem};
-    session_.run(&PgkmBackend::moments, problems, &asked.moments);
-    asked.reply(reply);
-}
-
-template <typename T>
-void Share::em_step(Reader &request, Writer &reply)
-{
-    AskedCall asked(Function::em_step, request, points_);
+    AskedCall asked(request, points_);
+    request.finish();
     std::vector<PgkmProblem> problems = {asked.problem};
     PgkmMixture mixture = asked.mixture;
     LargeArray<std::int32_t> labels;
-    if (mixture.factors == nullptr) {
-        labels = nearest_labels<T>(session_, points_, mixture.k, mixture.means);
-        mixture.labels = labels.data();
+    if (asked.function() == Function::assign) {
+        session_.run(&PgkmBackend::assign, problems, &asked.assignment);
+    } else if (asked.function() == Function::moments) {
+        session_.run(&PgkmBackend::moments, problems, &asked.moments);
+    } else {
+        if (mixture.factors == nullptr) {
+            labels = nearest_labels(session_, points_, mixture.k, mixture.means);
+            mixture.labels = labels.data();
+        }
+        session_.run(&PgkmBackend::em_step, problems, &mixture, &asked.sums);
     }
-    session_.run(&PgkmBackend::em_step, problems, &mixture, &asked.sums);
     asked.reply(reply);
+}
+
+// Of the rows of clusters, labelled anew each time, which is a small part of the fit before it: the totals; about given
+// means the spreads.
+std::vector<double> Share::cluster_sums(std::int32_t k, const std::vector<double> &centroids,
+                                        const std::vector<double> &means)
+{
+    check_rows(centroids, points_.d);
+    require_shape(k >= 1 && centroids.size() == static_cast<std::size_t>(k) * static_cast<std::size_t>(points_.d) &&
+                  (means.empty() || means.size() == centroids.size() + static_cast<std::size_t>(k)));
+    const LargeArray<std::int32_t> labels = nearest_labels(session_, points_, k, centroids.data());
+    const LabelledRows rows = {points_, labels.data(), k, open_.threads, [&] { poll(open_.host); }};
+    return means.empty() ? rows.totals() : rows.spreads(means.data(), centroids.data());
+}
+
+template <typename T>
+void Share::seed_begin(std::int32_t bits)
+{
+    require_shape(bits >= 0 && bits <= most_bucket_bits);
+    auto seeding = std::static_pointer_cast<Seeding<T>>(state_.seeding);
+    if (seeding == nullptr || seeding->masses.bits() != bits) {
+        seeding.reset();
+        state_.seeding.reset();
+        state_.seeding = seeding = std::make_shared<Seeding<T>>(points_, open_, bits, !state_.unordered);
+    }
+    seeding->begin();
+}
+
+template <typename T>
+Seeding<T> &Share::seeding()
+{
+    if (state_.seeding == nullptr)
+        throw Error(PGKM_INVALID, "a node was asked to seed before it was told to begin");
+    auto &seeding = *static_cast<Seeding<T> *>(state_.seeding.get());
+    seeding.session = &session_;
+    return seeding;
 }
 
 } // namespace pgkm::nodes

@@ -17,6 +17,9 @@
 
 namespace pgkm::nodes {
 
+template <typename T>
+struct Seeding;
+
 struct ShareState {
     std::unique_ptr<std::byte[]> transformed; // rows, where they are not clustered as they are
     // Of a chunk, whose rows go after the request.
@@ -38,32 +41,52 @@ PgkmPoints clustered(PgkmPoints points, const ShareState &state);
 // The rows as the CPU backend has loaded them; NULL where that is not the session's.
 cpu::Data *cpu_data(Session &session);
 
+// Of work on the CPU: what is forced may be a strategy of a device.
+inline PgkmOpen without_strategies(PgkmOpen open)
+{
+    open.tuning = {};
+    return open;
+}
+
 // Refuses an answer of so many bytes before it takes the memory. Throws Error(PGKM_LIMIT).
 void check_reply(std::size_t bytes);
 // One or more rows of d values.
 template <typename T>
-std::vector<T> read_rows(Reader &request, std::size_t count, std::int32_t d)
+void check_rows(const std::vector<T> &values, std::int32_t d)
 {
-    std::vector<T> values = request.get_all<T>();
-    if (count < 1 || count > INT32_MAX || values.size() != count * static_cast<std::size_t>(d))
-        raise_shape();
+    require_shape(!values.empty() && values.size() % static_cast<std::size_t>(d) == 0);
     check_values(values.data(), values.size());
-    return values;
 }
-// As many as there are.
+
+// The ranges of features and the largest weight.
+struct Ranges {
+    std::vector<double> min, max;
+    double max_weight = 0.0;
+    static void each(auto &self, auto &&body)
+    {
+        body(self.min);
+        body(self.max);
+        body(self.max_weight);
+    }
+};
+// Rows that may fill empty clusters, with all that relocation needs to know of them.
 template <typename T>
-std::vector<T> read_rows(Reader &request, std::int32_t d)
-{
-    std::vector<T> values = request.get_all<T>();
-    if (values.empty() || values.size() % static_cast<std::size_t>(d) != 0)
-        raise_shape();
-    check_values(values.data(), values.size());
-    return values;
-}
+struct FarContents {
+    std::vector<double> squares;
+    std::vector<std::int32_t> labels;
+    std::vector<double> weights;
+    std::vector<T> values;
+    static void each(auto &self, auto &&body)
+    {
+        body(self.squares);
+        body(self.labels);
+        body(self.weights);
+        body(self.values);
+    }
+};
 
 // The number of the nearest of k centroids (in float64: those of float32 rows are the same there) for each row that the
 // session has loaded.
-template <typename T>
 LargeArray<std::int32_t> nearest_labels(Session &session, const PgkmPoints &points, std::int32_t k,
                                         const double *centroids);
 
@@ -82,12 +105,10 @@ class Share {
   private:
     template <typename T>
     void serve_as(Operation operation, Reader &request, Writer &reply);
+    Ranges ranges();
+    std::vector<PgkmInt128> moments(const std::vector<double> &ranges);
     template <typename T>
-    void ranges(Writer &reply);
-    template <typename T>
-    void moments(Reader &request, Writer &reply);
-    template <typename T>
-    void transform(Reader &request);
+    void transform(const std::vector<double> &center, const std::vector<double> &scale, std::int32_t metric);
     template <typename T>
     void iterate(Reader &request, Writer &reply);
     template <typename T>
@@ -95,11 +116,14 @@ class Share {
     template <typename T>
     bool go_on(cpu::Data &data, const PgkmProblem &problem, bool first, PgkmInt128 *totals, PgkmInt128 *masses);
     template <typename T>
-    void farthest(Reader &request, Writer &reply);
-    void assign(Reader &request, Writer &reply);
-    void cross(Reader &request, Writer &reply);
+    FarContents<T> farthest(std::int64_t most);
+    void call(Reader &request, Writer &reply);
+    std::vector<double> cluster_sums(std::int32_t k, const std::vector<double> &centroids,
+                                     const std::vector<double> &means);
     template <typename T>
-    void em_step(Reader &request, Writer &reply);
+    void seed_begin(std::int32_t bits);
+    template <typename T>
+    Seeding<T> &seeding();
     PgkmProblem whole() const;
 
     Session &session_;

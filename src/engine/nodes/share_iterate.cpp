@@ -58,11 +58,12 @@ cpu::Data *cpu_data(Session &session)
 template <typename T>
 void Share::iterate(Reader &request, Writer &reply)
 {
-    AskedCall asked(Function::assign, request, points_);
+    AskedCall asked(request, points_);
     const bool first = request.get<std::uint8_t>() != 0;
+    request.finish();
     PgkmProblem &problem = asked.problem;
     PgkmInt128 *const totals = asked.assignment.totals, *const masses = asked.assignment.masses;
-    require_shape(totals != nullptr && masses != nullptr);
+    require_shape(asked.function() == Function::assign && totals != nullptr && masses != nullptr);
     if (first && state_.seeding != nullptr) // until the next restart
         static_cast<Seeding<T> *>(state_.seeding.get())->forget_trials();
     cpu::Data *const data = state_.passing ? nullptr : cpu_data(session_);
@@ -118,13 +119,11 @@ bool Share::go_on(cpu::Data &data, const PgkmProblem &problem, bool first, PgkmI
     return changed;
 }
 
-// The `most` first rows in FarOrder, with all that relocation needs to know of them.
+// The `most` first rows in FarOrder.
 template <typename T>
-void Share::farthest(Reader &request, Writer &reply)
+FarContents<T> Share::farthest(std::int64_t most)
 {
-    const auto wanted_rows = request.get<std::int64_t>();
-    if (wanted_rows < 1)
-        raise_shape();
+    require_shape(most >= 1);
     if (state_.passing)
         state_.labels.resize(static_cast<std::size_t>(points_.n));
     if (state_.k < 1 || state_.labels.size() != static_cast<std::size_t>(points_.n))
@@ -135,43 +134,28 @@ void Share::farthest(Reader &request, Writer &reply)
     wanted.distances = squares.data();
     session_.assign(points_.n, state_.k, state_.centroids.data(), wanted);
 
-    const auto most = static_cast<std::size_t>(wanted_rows);
     const std::size_t bytes_of_row = static_cast<std::size_t>(points_.d) * sizeof(T) + 2 * sizeof(double) + 4;
-    const FarOrder<T> before = {points_, 0};
-    std::vector<FarRow> rows; // a heap with the last of them on top
+    FirstFarRows<T> first(FarOrder<T>{points_, 0}, static_cast<std::size_t>(most));
     for (std::int64_t i = 0; i < points_.n; ++i) {
         if (i % rows_per_poll == 0)
             poll(open_.host);
-        const FarRow row = {squares[static_cast<std::size_t>(i)], i, state_.labels[static_cast<std::size_t>(i)]};
-        if (row.square == 0.0 || (rows.size() == most && !before(row, rows.front())))
-            continue;
-        if (rows.size() == most) {
-            std::pop_heap(rows.begin(), rows.end(), before);
-            rows.pop_back();
-        }
-        rows.push_back(row);
-        check_reply(rows.size() * bytes_of_row);
-        std::push_heap(rows.begin(), rows.end(), before);
+        first.add({squares[static_cast<std::size_t>(i)], i, state_.labels[static_cast<std::size_t>(i)]});
+        check_reply(first.rows().size() * bytes_of_row);
     }
-    std::vector<double> far, weights;
-    std::vector<std::int32_t> labels;
-    std::vector<T> values;
-    for (const FarRow &row : rows) {
+    FarContents<T> far;
+    for (const FarRow &row : first.rows()) {
         const T *content = static_cast<const T *>(points_.values) + row.row * points_.d;
-        far.push_back(row.square);
-        labels.push_back(row.label);
-        weights.push_back(points_.weights == nullptr ? 1.0 : points_.weights[row.row]);
-        values.insert(values.end(), content, content + points_.d);
+        far.squares.push_back(row.square);
+        far.labels.push_back(row.label);
+        far.weights.push_back(points_.weights == nullptr ? 1.0 : points_.weights[row.row]);
+        far.values.insert(far.values.end(), content, content + points_.d);
     }
-    reply.put(far);
-    reply.put(labels);
-    reply.put(weights);
-    reply.put(values);
+    return far;
 }
 
 template void Share::iterate<float>(Reader &, Writer &);
 template void Share::iterate<double>(Reader &, Writer &);
-template void Share::farthest<float>(Reader &, Writer &);
-template void Share::farthest<double>(Reader &, Writer &);
+template FarContents<float> Share::farthest<float>(std::int64_t);
+template FarContents<double> Share::farthest<double>(std::int64_t);
 
 } // namespace pgkm::nodes

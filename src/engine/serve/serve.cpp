@@ -4,6 +4,7 @@
 
 #include "engine/job/algorithm.hpp"
 #include "engine/job/resident.hpp"
+#include "backend/calls.hpp"
 #include "engine/nodes/message.hpp"
 #include "engine/nodes/share.hpp"
 #include "numeric/error.hpp"
@@ -35,22 +36,19 @@ double compared(const PgkmRequest &request)
 {
     try {
         nodes::Reader reader(request.share.request, request.share.bytes);
-        switch (reader.operation()) {
-        case Operation::iterate:
-        case Operation::assign:
-        case Operation::cluster_totals:
-        case Operation::cluster_spreads:
-            return reader.get<std::int32_t>();
-        case Operation::cross:
-            return request.points.d;
-        case Operation::em_step:
-            return static_cast<double>(reader.get<std::int32_t>()) * request.points.d;
-        case Operation::seed_add:
+        const Operation operation = reader.operation();
+        if (operation == Operation::seed_add) {
             reader.get<std::int32_t>();
             return static_cast<double>(reader.get<std::uint64_t>()) / std::max(request.points.d, 1);
-        default:
-            return 1.0;
         }
+        auto function = Function::assign;
+        if (operation == Operation::call || operation == Operation::iterate)
+            function = static_cast<Function>(reader.get<std::uint32_t>());
+        else if (operation != Operation::cluster_sums)
+            return 1.0;
+        if (function == Function::moments)
+            return request.points.d;
+        return reader.get<std::int32_t>() * (function == Function::em_step ? double(request.points.d) : 1.0);
     } catch (const Error &) {
         return 1.0; // which is found out when it is served
     }

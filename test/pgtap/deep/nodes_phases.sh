@@ -53,7 +53,7 @@ fails() {
     through socket2
 }
 # A request: the magic number and the operation (message.hpp).
-request() { printf '044b4750%02x000000' "$1"; }
+request() { printf '054b4750%02x000000' "$1"; }
 text() { printf '%s' "$1" | od -An -v -tx1 | tr -d ' \n'; }
 
 plain="SELECT kmeans_fit('phases_rows', '{x,y}', 20)"
@@ -68,13 +68,13 @@ done <<'PHASES'
 3 cut,hang an_iteration plain
 4 cut empty_clusters empty
 5 cut,hang sizes plain
-8 cut the_beginning_of_seeding plain
-9 cut masses plain
-11 cut draws plain
-14 cut,hang gains plain
-16 cut,hang a_choice plain
-13 cut a_round rounds
-17 cut masses_of_candidates rounds
+7 cut the_beginning_of_seeding plain
+8 cut masses plain
+9 cut draws plain
+11 cut,hang gains plain
+13 cut,hang a_choice plain
+10 cut a_round rounds
+14 cut masses_of_candidates rounds
 PHASES
 fails cut 'moments' "$(request 1)" "SELECT kmeans_fit('phases_rows', '{x,y}', 3, options => kmeans_options(standardize => true))"
 fails cut 'a transformation' "$(request 2)" "SELECT kmeans_fit('phases_rows', '{x,y}', 3, options => kmeans_options(metric => 'cosine'))"
