@@ -9,6 +9,7 @@
 //   value(way, x)           a number
 //   array(way, p, n)        n values; where n is 0 there is no array, and p is not looked at but made NULL by read_call
 //   elements(way, p, n)     n values of the rows' element type
+//   by_row(way, p, n)       an array of a value for each row, where it is not one like others
 //   refuse()                throws Error: what was read cannot be
 #pragma once
 
@@ -123,6 +124,11 @@ class FieldArchive {
         if (reads(way))
             choice = static_cast<E>(number);
     }
+    template <typename T>
+    void by_row(Way way, T *&values, std::int64_t n)
+    {
+        self().array(way, values, n);
+    }
     // What has to hold of all that was read so far.
     void require(bool holds)
     {
@@ -209,8 +215,8 @@ void assignment_fields(Archive &archive, PgkmProblem &problem, PgkmAssignment &a
 {
     const std::int64_t d = archive.rows().d;
     cluster_fields(archive, problem, Way::optional, Way::given);
-    archive.array(Way::wanted, assignment.labels, problem.n_rows);
-    archive.array(Way::wanted, assignment.distances, problem.n_rows);
+    archive.by_row(Way::wanted, assignment.labels, problem.n_rows);
+    archive.by_row(Way::wanted, assignment.distances, problem.n_rows);
     archive.array(Way::wanted, assignment.totals, size_of_product(problem.k, d));
     archive.array(Way::wanted, assignment.masses, problem.k);
     const bool scaled = problem.feature_scales != nullptr;
@@ -239,7 +245,7 @@ void mixture_fields(Archive &archive, const PgkmProblem &problem, PgkmMixture &m
     archive.choice(Way::given, mixture.covariance_type, PGKM_COVARIANCE_SPHERICAL);
     const std::int64_t k = mixture.k;
     archive.array(Way::given, mixture.means, size_of_product(k, d));
-    archive.array(Way::optional, mixture.labels, problem.n_rows);
+    archive.by_row(Way::optional, mixture.labels, problem.n_rows);
     const bool labelled = mixture.labels != nullptr;
     archive.array(Way::optional, mixture.factors, labelled ? 0 : factors_size(mixture.covariance_type, k, d));
     const bool dense = !labelled && mixture.factors != nullptr;
@@ -249,7 +255,7 @@ void mixture_fields(Archive &archive, const PgkmProblem &problem, PgkmMixture &m
     const bool summed = sums.masses != nullptr;
     archive.array(Way::found, sums.first, summed ? size_of_product(k, d) : 0);
     archive.array(Way::found, sums.second, summed ? second_size(mixture.covariance_type, k, d) : 0);
-    archive.array(Way::wanted, sums.labels, labelled ? 0 : problem.n_rows);
+    archive.by_row(Way::wanted, sums.labels, labelled ? 0 : problem.n_rows);
     archive.value(Way::found, sums.log_likelihood);
 }
 

@@ -41,8 +41,7 @@ PgkmPoints Rows::slice(std::int64_t first, std::int64_t n) const
     PgkmPoints some = points_;
     some.n = n;
     if (some.values != nullptr)
-        some.values = static_cast<const char *>(points_.values) +
-                      static_cast<std::size_t>(first) * static_cast<std::size_t>(points_.d) * element_bytes();
+        some.values = static_cast<const char *>(points_.values) + static_cast<std::uint64_t>(first) * row_bytes();
     if (some.weights != nullptr)
         some.weights += first;
     return some;

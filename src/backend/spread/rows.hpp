@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "backend/calls.hpp"
 #include "backend/spread/contexts.hpp"
 
 namespace pgkm::spread {
@@ -26,7 +27,7 @@ class Rows {
 
     Contexts &contexts() const { return contexts_; }
     const PgkmPoints &points() const { return points_; }
-    std::size_t element_bytes() const { return points_.element == PGKM_FLOAT32 ? 4 : 8; }
+    RowShape shape() const { return shape_of(points_); }
 
     // In the order of the rows; one where all of them lie on one context.
     std::vector<Share> shares_of(const PgkmProblem &problem) const;
@@ -50,7 +51,7 @@ class Rows {
         std::int64_t first = 0, n = 0;
         PgkmData *data = nullptr;
     };
-    std::uint64_t row_bytes() const { return static_cast<std::uint64_t>(points_.d) * element_bytes(); }
+    std::uint64_t row_bytes() const { return static_cast<std::uint64_t>(points_.d) * shape().element_bytes(); }
     PgkmPoints slice(std::int64_t first, std::int64_t n) const;
     PgkmStatus load(std::size_t context, Run &run, std::int64_t first, std::int64_t n, PgkmError *error);
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "backend/backend.h"
+#include "backend/call_table.hpp"
 #include "engine/backends/registry.hpp"
 #include "numeric/error.hpp"
 #include "numeric/platform.hpp"
@@ -68,6 +68,12 @@ class Session {
         check((table_->*function)(data_, problems.data(), static_cast<std::int64_t>(problems.size()), arguments...,
                                   &error),
               error);
+    }
+
+    void run(const Call &call)
+    {
+        PgkmError error = {};
+        check(run_call(*table_, data_, call, &error), error);
     }
 
   private:

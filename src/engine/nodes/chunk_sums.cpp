@@ -114,9 +114,10 @@ void ChunkSums::begin(const PgkmPoints &rows)
     Reader request(request_);
     request.operation();
     asked_ = std::make_unique<AskedCall>(request, rows);
-    is_mixture_ = asked_->function() == Function::em_step;
+    is_mixture_ = (*asked_)->function == Function::em_step;
     if (is_mixture_)
-        sums_.emplace(cpu::begin_em_step(*context_, n_, d_, asked_->mixture, asked_->sums.masses != nullptr));
+        sums_.emplace(
+            cpu::begin_em_step(*context_, n_, d_, (*asked_)->mixtures[0], (*asked_)->sums[0].masses != nullptr));
     else
         sums_.emplace(cpu::begin_moments(*context_, n_, d_, weighted_));
 }
@@ -128,14 +129,14 @@ void ChunkSums::add_piece(std::int64_t first, const PgkmPoints &piece)
         begin(piece);
     cpu::Data &data = *cpu_data(session_);
     if (!is_mixture_)
-        return cpu::add_moments(data, first, asked_->moments, *sums_);
-    PgkmMixture mixture = asked_->mixture;
+        return cpu::add_moments(data, first, (*asked_)->moments[0], *sums_);
+    PgkmMixture mixture = (*asked_)->mixtures[0];
     LargeArray<std::int32_t> labels;
     if (mixture.factors == nullptr) {
         labels = nearest_labels(session_, piece, mixture.k, mixture.means);
         mixture.labels = labels.data();
     }
-    cpu::add_em_step(data, first, mixture, asked_->sums.masses != nullptr, *sums_);
+    cpu::add_em_step(data, first, mixture, (*asked_)->sums[0].masses != nullptr, *sums_);
 }
 
 Writer ChunkSums::finish()
@@ -144,9 +145,9 @@ Writer ChunkSums::finish()
     blocks_.finish([&](std::int64_t first, const PgkmPoints &piece) { add_piece(first, piece); });
     session_.unload(); // what was kept
     if (is_mixture_)
-        cpu::finish_em_step(*context_, *sums_, d_, asked_->mixture, asked_->sums);
+        cpu::finish_em_step(*context_, *sums_, d_, (*asked_)->mixtures[0], (*asked_)->sums[0]);
     else
-        cpu::finish_moments(*context_, *sums_, d_, weighted_, asked_->moments);
+        cpu::finish_moments(*context_, *sums_, d_, weighted_, (*asked_)->moments[0]);
     asked_->reply(reply);
     return reply;
 }

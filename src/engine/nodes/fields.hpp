@@ -11,7 +11,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "backend/calls.hpp"
+#include "backend/call_table.hpp"
 #include "backend/update.hpp"
 #include "engine/nodes/message.hpp"
 #include "numeric/platform.hpp"
@@ -157,19 +157,14 @@ class AskedCall {
   public:
     // Reads what follows the operation; d and element are those of `points`. Throws Error.
     AskedCall(Reader &request, const PgkmPoints &points);
-    Function function() const { return call_.function; }
     AskedCall(const AskedCall &) = delete;
     AskedCall &operator=(const AskedCall &) = delete;
+    const Call &operator*() const { return room_.call; }
+    const Call *operator->() const { return &room_.call; }
     void reply(Writer &reply);
 
-    PgkmProblem problem = {};
-    PgkmAssignment assignment = {};
-    PgkmMoments moments = {};
-    PgkmMixture mixture = {};
-    PgkmMixtureSums sums = {};
-
   private:
-    Call call_ = {};
+    CallRoom room_;
     MessageFields reader_;
 };
 

@@ -18,21 +18,6 @@ NodeSet &self(PgkmData *data)
 {
     return *reinterpret_cast<NodeSet *>(data);
 }
-NodeSet &self(PgkmContext *context)
-{
-    return *reinterpret_cast<NodeSet *>(context);
-}
-
-// A call of the table's, of the one problem.
-Call call_of(Function function, PgkmProblem &problem)
-{
-    Call call = {};
-    call.function = function;
-    call.n_problems = 1;
-    call.problems = &problem;
-    return call;
-}
-
 // Asks all servers for a call, and adds up what they have found. get() reads what comes before that in an answer.
 template <typename... More>
 void sum_up(
@@ -101,7 +86,10 @@ bool iterate(NodeSet &nodes, PgkmProblem problem, bool first, Sums &sums)
     PgkmAssignment wanted = {};
     wanted.totals = totals.data();
     wanted.masses = masses.data();
-    Call call = call_of(Function::assign, problem);
+    Call call = {};
+    call.function = Function::assign;
+    call.n_problems = 1;
+    call.problems = &problem;
     call.assignments = &wanted;
     bool changed = false;
     sum_up(
@@ -165,24 +153,6 @@ void fit_problem(NodeSet &nodes, PgkmProblem &problem, const PgkmFitParams &para
 
 // --- the table ---
 
-PgkmStatus table_probe(PgkmDevice *, std::int32_t, std::int32_t *count, PgkmError *error)
-{
-    *count = 0;
-    return set_error(error, PGKM_OK, "");
-}
-
-const char *const *table_strategies(const char *)
-{
-    static const char *const none[] = {nullptr};
-    return none;
-}
-
-PgkmStatus table_open(const PgkmOpen *, PgkmContext **context, PgkmError *error)
-{
-    *context = nullptr;
-    return set_error(error, PGKM_UNSUPPORTED, "several servers are opened by open_nodes()");
-}
-
 void table_close(PgkmContext *context)
 {
     delete reinterpret_cast<NodeSet *>(context);
@@ -192,108 +162,57 @@ PgkmStatus table_load(PgkmContext *context, const PgkmPoints *points, PgkmData *
 {
     *data = nullptr;
     return guarded(error, [&] {
-        self(context).load(*points);
+        reinterpret_cast<NodeSet *>(context)->load(*points);
         *data = reinterpret_cast<PgkmData *>(context);
     });
 }
 
 void table_unload(PgkmData *) {} // rows stay with their servers until these are told, or the connection ends
 
-// Calls body(nodes) for the one problem there is.
-template <typename Body>
-PgkmStatus of_one(PgkmData *data, std::int64_t n_problems, PgkmError *error, Body &&body)
+void run(NodeSet &nodes, const Call &call)
 {
-    return guarded(error, [&] {
-        if (n_problems != 1)
-            throw Error(PGKM_UNSUPPORTED, "rows that are not all here are one problem");
-        body(self(data));
-    });
+    PgkmProblem &problem = *call.problems;
+    const bool labels =
+        call.function == Function::assign
+            ? call.assignments->labels != nullptr || call.assignments->distances != nullptr
+            : call.function == Function::em_step && (call.mixtures->labels != nullptr || call.sums->labels != nullptr);
+    if (call.n_problems != 1 || labels)
+        throw Error(PGKM_UNSUPPORTED, "rows that are not all here are one problem, and labels stay with them");
+    switch (call.function) {
+    case Function::summarise:
+        find_ranges(nodes, *call.summaries);
+        if (call.want_moments != 0)
+            find_moments(nodes, *call.summaries);
+        return;
+    case Function::seed:
+        return cpu::with_element(nodes.points(),
+                                 [&](auto element) { seed<decltype(element)>(nodes, problem, call.seed); });
+    case Function::fit:
+        return cpu::with_element(nodes.points(),
+                                 [&](auto element) { fit_problem<decltype(element)>(nodes, problem, call.fit); });
+    default:
+        return sum_up(nodes, Operation::call, call);
+    }
 }
 
-void refuse_labels(bool wanted)
+PgkmStatus table_run(PgkmData *data, Call call, PgkmError *error)
 {
-    if (wanted)
-        throw Error(PGKM_UNSUPPORTED, "labels stay where the rows are");
-}
-
-PgkmStatus table_summarise(PgkmData *data, const PgkmProblem *, std::int64_t n_problems, std::int32_t want_moments,
-                           PgkmSummary *summaries, PgkmError *error)
-{
-    return of_one(data, n_problems, error, [&](NodeSet &nodes) {
-        find_ranges(nodes, summaries[0]);
-        if (want_moments != 0)
-            find_moments(nodes, summaries[0]);
-    });
-}
-
-PgkmStatus table_seed(PgkmData *data, PgkmProblem *problems, std::int64_t n_problems, const PgkmSeedParams *params,
-                      PgkmError *error)
-{
-    return of_one(data, n_problems, error, [&](NodeSet &nodes) {
-        cpu::with_element(nodes.points(), [&](auto element) { seed<decltype(element)>(nodes, problems[0], *params); });
-    });
-}
-
-PgkmStatus table_fit(PgkmData *data, PgkmProblem *problems, std::int64_t n_problems, const PgkmFitParams *params,
-                     PgkmError *error)
-{
-    return of_one(data, n_problems, error, [&](NodeSet &nodes) {
-        cpu::with_element(nodes.points(),
-                          [&](auto element) { fit_problem<decltype(element)>(nodes, problems[0], *params); });
-    });
-}
-
-PgkmStatus table_assign(PgkmData *data, const PgkmProblem *problems, std::int64_t n_problems,
-                        PgkmAssignment *assignments, PgkmError *error)
-{
-    return of_one(data, n_problems, error, [&](NodeSet &nodes) {
-        refuse_labels(assignments->labels != nullptr || assignments->distances != nullptr);
-        PgkmProblem problem = problems[0];
-        Call call = call_of(Function::assign, problem);
-        call.assignments = assignments;
-        sum_up(nodes, Operation::call, call);
-    });
-}
-
-PgkmStatus table_moments(PgkmData *data, const PgkmProblem *problems, std::int64_t n_problems, PgkmMoments *moments,
-                         PgkmError *error)
-{
-    return of_one(data, n_problems, error, [&](NodeSet &nodes) {
-        PgkmProblem problem = problems[0];
-        Call call = call_of(Function::moments, problem);
-        call.moments = moments;
-        sum_up(nodes, Operation::call, call);
-    });
-}
-
-PgkmStatus table_em_step(PgkmData *data, const PgkmProblem *problems, std::int64_t n_problems,
-                         const PgkmMixture *mixtures, PgkmMixtureSums *sums, PgkmError *error)
-{
-    return of_one(data, n_problems, error, [&](NodeSet &nodes) {
-        refuse_labels(mixtures->labels != nullptr || sums->labels != nullptr);
-        PgkmProblem problem = problems[0];
-        PgkmMixture mixture = mixtures[0];
-        Call call = call_of(Function::em_step, problem);
-        call.mixtures = &mixture;
-        call.sums = sums;
-        sum_up(nodes, Operation::call, call);
-    });
-}
-
-PgkmStatus table_reduce(PgkmData *, const PgkmProblem *, std::int64_t, const PgkmReduction *, PgkmReduced *,
-                        PgkmError *error)
-{
-    return set_error(error, PGKM_UNSUPPORTED, "a reduction needs all rows on one server");
+    if (call.function == Function::reduce)
+        return set_error(error, PGKM_UNSUPPORTED, "a reduction needs all rows on one server");
+    return guarded(error, [&] { run(self(data), call); });
 }
 
 } // namespace
 
 BackendChoice nodes_choice()
 {
-    static const PgkmBackend table = {PGKM_BACKEND_ABI, sizeof(PgkmBackend), "nodes",       table_probe,
-                                      table_strategies, table_open,          table_close,   table_load,
-                                      table_unload,     table_summarise,     table_seed,    table_fit,
-                                      table_assign,     table_moments,       table_em_step, table_reduce};
+    static const PgkmBackend table = [] {
+        PgkmBackend made = CallTable<table_run>::table("nodes");
+        made.close = table_close;
+        made.load = table_load;
+        made.unload = table_unload;
+        return made;
+    }();
     return {&table, -1, 0};
 }
 

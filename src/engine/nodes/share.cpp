@@ -182,20 +182,12 @@ void Share::call(Reader &request, Writer &reply)
 {
     AskedCall asked(request, points_);
     request.finish();
-    std::vector<PgkmProblem> problems = {asked.problem};
-    PgkmMixture mixture = asked.mixture;
     LargeArray<std::int32_t> labels;
-    if (asked.function() == Function::assign) {
-        session_.run(&PgkmBackend::assign, problems, &asked.assignment);
-    } else if (asked.function() == Function::moments) {
-        session_.run(&PgkmBackend::moments, problems, &asked.moments);
-    } else {
-        if (mixture.factors == nullptr) {
-            labels = nearest_labels(session_, points_, mixture.k, mixture.means);
-            mixture.labels = labels.data();
-        }
-        session_.run(&PgkmBackend::em_step, problems, &mixture, &asked.sums);
+    if (asked->function == Function::em_step && asked->mixtures->factors == nullptr) {
+        labels = nearest_labels(session_, points_, asked->mixtures->k, asked->mixtures->means);
+        asked->mixtures->labels = labels.data();
     }
+    session_.run(*asked);
     asked.reply(reply);
 }
 

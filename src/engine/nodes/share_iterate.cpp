@@ -61,9 +61,10 @@ void Share::iterate(Reader &request, Writer &reply)
     AskedCall asked(request, points_);
     const bool first = request.get<std::uint8_t>() != 0;
     request.finish();
-    PgkmProblem &problem = asked.problem;
-    PgkmInt128 *const totals = asked.assignment.totals, *const masses = asked.assignment.masses;
-    require_shape(asked.function() == Function::assign && totals != nullptr && masses != nullptr);
+    require_shape(asked->function == Function::assign && asked->assignments->totals != nullptr &&
+                  asked->assignments->masses != nullptr);
+    PgkmProblem &problem = *asked->problems;
+    PgkmInt128 *const totals = asked->assignments->totals, *const masses = asked->assignments->masses;
     if (first && state_.seeding != nullptr) // until the next restart
         static_cast<Seeding<T> *>(state_.seeding.get())->forget_trials();
     cpu::Data *const data = state_.passing ? nullptr : cpu_data(session_);

@@ -5,7 +5,7 @@
 #include <atomic>
 #include <memory>
 
-#include "backend/reduction_program.hpp"
+#include "backend/call_table.hpp"
 #include "numeric/error.hpp"
 #include "service/client/handover.hpp"
 #include "service/client/link.hpp"
@@ -102,17 +102,11 @@ void unload(PgkmData *data)
 }
 
 // Archives of this end write only what a function finds.
-Call call_of(Function function, const PgkmProblem *problems, std::int64_t n_problems)
-{
-    Call call = {};
-    call.function = function;
-    call.n_problems = n_problems;
-    call.problems = const_cast<PgkmProblem *>(problems);
-    return call;
-}
-
 PgkmStatus ask(PgkmData *data, Call call, PgkmError *error)
 {
+    if (data == nullptr)
+        return knows_reduce.load() ? set_error(error, PGKM_OK, "")
+                                   : set_error(error, PGKM_UNSUPPORTED, "the GPU service found no NVRTC (libnvrtc.so)");
     return guarded(error, [&] {
         const auto &[link, rows] = *self(data);
         const auto [request, bytes] = link.write(call, rows);
@@ -129,77 +123,20 @@ PgkmStatus ask(PgkmData *data, Call call, PgkmError *error)
     });
 }
 
-PgkmStatus summarise(PgkmData *data, const PgkmProblem *problems, std::int64_t n_problems, std::int32_t want_moments,
-                     PgkmSummary *summaries, PgkmError *error)
-{
-    Call call = call_of(Function::summarise, problems, n_problems);
-    call.want_moments = want_moments;
-    call.summaries = summaries;
-    return ask(data, call, error);
-}
-
-PgkmStatus seed(PgkmData *data, PgkmProblem *problems, std::int64_t n_problems, const PgkmSeedParams *params,
-                PgkmError *error)
-{
-    Call call = call_of(Function::seed, problems, n_problems);
-    call.seed = *params;
-    return ask(data, call, error);
-}
-
-PgkmStatus fit(PgkmData *data, PgkmProblem *problems, std::int64_t n_problems, const PgkmFitParams *params,
-               PgkmError *error)
-{
-    Call call = call_of(Function::fit, problems, n_problems);
-    call.fit = *params;
-    return ask(data, call, error);
-}
-
-PgkmStatus assign(PgkmData *data, const PgkmProblem *problems, std::int64_t n_problems, PgkmAssignment *assignments,
-                  PgkmError *error)
-{
-    Call call = call_of(Function::assign, problems, n_problems);
-    call.assignments = assignments;
-    return ask(data, call, error);
-}
-
-PgkmStatus moments(PgkmData *data, const PgkmProblem *problems, std::int64_t n_problems, PgkmMoments *sums,
-                   PgkmError *error)
-{
-    Call call = call_of(Function::moments, problems, n_problems);
-    call.moments = sums;
-    return ask(data, call, error);
-}
-
-PgkmStatus em_step(PgkmData *data, const PgkmProblem *problems, std::int64_t n_problems, const PgkmMixture *mixtures,
-                   PgkmMixtureSums *sums, PgkmError *error)
-{
-    Call call = call_of(Function::em_step, problems, n_problems);
-    call.mixtures = const_cast<PgkmMixture *>(mixtures);
-    call.sums = sums;
-    return ask(data, call, error);
-}
-
-PgkmStatus reduce(PgkmData *data, const PgkmProblem *problems, std::int64_t n_problems, const PgkmReduction *reduction,
-                  PgkmReduced *reduced, PgkmError *error)
-{
-    if (data == nullptr)
-        return knows_reduce.load() ? set_error(error, PGKM_OK, "")
-                                   : set_error(error, PGKM_UNSUPPORTED, "the GPU service found no NVRTC (libnvrtc.so)");
-    Call call = call_of(Function::reduce, problems, n_problems);
-    call.reduction = *reduction;
-    call.values = values_in(*reduction);
-    call.cells = cells_in(*reduction);
-    call.reduced = reduced;
-    return ask(data, call, error);
-}
-
 } // namespace
 
 const PgkmBackend *client_backend()
 {
-    static const PgkmBackend table = {
-        PGKM_BACKEND_ABI, sizeof(PgkmBackend), "cuda", probe, strategies, open,    close,   load,
-        unload,           summarise,           seed,   fit,   assign,     moments, em_step, reduce};
+    static const PgkmBackend table = [] {
+        PgkmBackend made = CallTable<ask>::table("cuda");
+        made.probe = probe;
+        made.strategies = strategies;
+        made.open = open;
+        made.close = close;
+        made.load = load;
+        made.unload = unload;
+        return made;
+    }();
     return &table;
 }
 

@@ -36,46 +36,16 @@ Problems::Problems(const CallRequest &request, const PgkmPoints &points, const A
     // Each has its range among the numbers.
     if (call_.n_problems < 1 || static_cast<std::uint64_t>(call_.n_problems) > request.numbers / 2)
         refuse("a number of problems that cannot be");
-    make_room();
+    room_.make(static_cast<std::size_t>(call_.n_problems));
     call_fields(reader_, call_);
     if (call_.function == Function::reduce)
         copy_program();
-    for (std::size_t i = 0; i < problems_.size(); ++i) {
+    for (std::size_t i = 0; i < room_.problems.size(); ++i) {
         problem_fields(reader_, call_, static_cast<std::int64_t>(i));
         keep(i);
         work_ += work_of(i);
     }
-    asked_ = problems_;
-}
-
-void Problems::make_room()
-{
-    const auto n = static_cast<std::size_t>(call_.n_problems);
-    const auto make = [n](auto &of) {
-        of.resize(n);
-        return of.data();
-    };
-    call_.problems = make(problems_);
-    switch (call_.function) {
-    case Function::summarise:
-        call_.summaries = make(summaries_);
-        break;
-    case Function::assign:
-        call_.assignments = make(assignments_);
-        break;
-    case Function::moments:
-        call_.moments = make(moments_);
-        break;
-    case Function::em_step:
-        call_.mixtures = make(mixtures_);
-        call_.sums = make(sums_);
-        break;
-    case Function::reduce:
-        call_.reduced = make(reduced_);
-        break;
-    default:
-        break;
-    }
+    asked_ = room_.problems;
 }
 
 // Copied, and then checked as the engine checks it.
@@ -97,17 +67,17 @@ void Problems::copy_program()
 void Problems::keep(std::size_t problem)
 {
     if (call_.function == Function::em_step) {
-        PgkmMixture &mixture = mixtures_[problem];
+        PgkmMixture &mixture = room_.mixtures[problem];
         if (mixture.labels != nullptr)
-            keep_labels(mixture, problems_[problem].n_rows);
-        if (mixture.labels != nullptr ? sums_[problem].masses == nullptr : mixture.factors == nullptr)
+            keep_labels(mixture, room_.problems[problem].n_rows);
+        if (mixture.labels != nullptr ? room_.sums[problem].masses == nullptr : mixture.factors == nullptr)
             refuse("a mixture without labels or factors, or without sums to find");
     }
     if (call_.function == Function::reduce)
-        reduced_[problem].row = reduced_[problem].expression = -1;
+        room_.reduced[problem].row = room_.reduced[problem].expression = -1;
     if (call_.function == Function::fit) {
-        const auto *at = static_cast<const char *>(problems_[problem].centroids);
-        const std::int64_t values = std::int64_t{problems_[problem].k} * rows_.d;
+        const auto *at = static_cast<const char *>(room_.problems[problem].centroids);
+        const std::int64_t values = std::int64_t{room_.problems[problem].k} * rows_.d;
         centroids_.emplace_back(at, at + values * static_cast<std::int64_t>(rows_.element_bytes()));
     }
 }
@@ -124,7 +94,7 @@ void Problems::keep_labels(PgkmMixture &mixture, std::int64_t n)
 
 double Problems::work_of(std::size_t problem) const
 {
-    const auto n = static_cast<double>(problems_[problem].n_rows);
+    const auto n = static_cast<double>(room_.problems[problem].n_rows);
     const double d = rows_.d, values = n * d;
     switch (call_.function) {
     case Function::summarise:
@@ -134,44 +104,22 @@ double Problems::work_of(std::size_t problem) const
     case Function::reduce:
         return n * program_work(call_.reduction).row;
     case Function::em_step: {
-        const PgkmMixture &mixture = mixtures_[problem];
+        const PgkmMixture &mixture = room_.mixtures[problem];
         return values * mixture.k * (mixture.covariance_type == PGKM_COVARIANCE_FULL ? d : 2.0);
     }
     default:
         break;
     }
-    const double of_k = values * problems_[problem].k;
+    const double of_k = values * room_.problems[problem].k;
     return call_.function == Function::fit ? of_k * std::clamp(call_.fit.max_iter, 1, 30)
                                            : of_k; // few need more passes
 }
 
-PgkmStatus Problems::run(const PgkmBackend &table, PgkmData *data, PgkmError *error)
-{
-    const Call &call = call_;
-    switch (call.function) {
-    case Function::summarise:
-        return table.summarise(data, call.problems, call.n_problems, call.want_moments, call.summaries, error);
-    case Function::seed:
-        return table.seed(data, call.problems, call.n_problems, &call.seed, error);
-    case Function::fit:
-        return table.fit(data, call.problems, call.n_problems, &call.fit, error);
-    case Function::assign:
-        return table.assign(data, call.problems, call.n_problems, call.assignments, error);
-    case Function::moments:
-        return table.moments(data, call.problems, call.n_problems, call.moments, error);
-    case Function::em_step:
-        return table.em_step(data, call.problems, call.n_problems, call.mixtures, call.sums, error);
-    case Function::reduce:
-        return table.reduce(data, call.problems, call.n_problems, &call.reduction, call.reduced, error);
-    }
-    return set_error(error, PGKM_INTERNAL, "a call of no function");
-}
-
 void Problems::restore()
 {
-    problems_ = asked_; // in place
+    room_.problems = asked_; // in place
     for (std::size_t i = 0; i < centroids_.size(); ++i)
-        std::copy(centroids_[i].begin(), centroids_[i].end(), static_cast<char *>(problems_[i].centroids));
+        std::copy(centroids_[i].begin(), centroids_[i].end(), static_cast<char *>(room_.problems[i].centroids));
 }
 
 void Problems::write_back()

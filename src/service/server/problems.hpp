@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "backend/call_table.hpp"
 #include "service/wire/arena.hpp"
 #include "service/wire/fields.hpp"
 
@@ -16,7 +17,10 @@ class Problems {
     Problems(const CallRequest &request, const PgkmPoints &points, const Arena &arena);
 
     // Runs the call on `table`.
-    PgkmStatus run(const PgkmBackend &table, PgkmData *data, PgkmError *error);
+    PgkmStatus run(const PgkmBackend &table, PgkmData *data, PgkmError *error) const
+    {
+        return run_call(table, data, call_, error);
+    }
     // fit() may have written over the centroids that it started from: as they were.
     void restore();
     // What the call found, into the arena.
@@ -25,7 +29,6 @@ class Problems {
     double work() const { return work_; }
 
   private:
-    void make_room();
     void copy_program();
     void keep(std::size_t problem);
     void keep_labels(PgkmMixture &mixture, std::int64_t n);
@@ -34,14 +37,10 @@ class Problems {
     const RowShape rows_;
     char *const arena_;
     ArenaFields reader_;
-    Call call_ = {}; // of what follows
-    std::vector<PgkmProblem> problems_, asked_;
-    std::vector<PgkmSummary> summaries_;      // of summarise
-    std::vector<PgkmAssignment> assignments_; // of assign
-    std::vector<PgkmMoments> moments_;
-    std::vector<PgkmMixture> mixtures_; // of em_step, as the next one
-    std::vector<PgkmMixtureSums> sums_;
-    std::vector<PgkmReduced> reduced_; // of reduce, as the copies below
+    CallRoom room_;
+    Call &call_ = room_.call;
+    std::vector<PgkmProblem> asked_;
+    // Copies of a reduction's program.
     std::vector<PgkmExpression> expressions_;
     std::vector<std::int64_t> loops_;
     std::vector<double> parameters_;
