@@ -52,7 +52,7 @@ fails() {
     stop_proxy
     through socket2
 }
-# A request: the magic number and the operation (message.hpp).
+# A request: the magic number and the operation (message.hpp); of operation 5 the function of the table follows.
 request() { printf '054b4750%02x000000' "$1"; }
 text() { printf '%s' "$1" | od -An -v -tx1 | tr -d ' \n'; }
 
@@ -78,8 +78,8 @@ done <<'PHASES'
 PHASES
 fails cut 'moments' "$(request 1)" "SELECT kmeans_fit('phases_rows', '{x,y}', 3, options => kmeans_options(standardize => true))"
 fails cut 'a transformation' "$(request 2)" "SELECT kmeans_fit('phases_rows', '{x,y}', 3, options => kmeans_options(metric => 'cosine'))"
-fails cut 'products' "$(request 6)" "SELECT pca_fit('phases_rows', '{x,y}')"
-fails cut 'a mixture' "$(request 7)" "SELECT gmm_fit('phases_rows', '{x,y}', 3)"
+fails cut 'products' "$(request 5)04000000" "SELECT pca_fit('phases_rows', '{x,y}')"
+fails cut 'a mixture' "$(request 5)05000000" "SELECT gmm_fit('phases_rows', '{x,y}', 3)"
 
 # Labels are written by postgres_fdw, in the caller's transaction.
 query -c "ALTER TABLE phases_rows ADD COLUMN cluster_id integer"
