@@ -59,6 +59,7 @@ SELECT kmeans(f, 1, NULL, 0) IS NULL AS nothing, kmeans(f, 1, NULL, NULL) IS NUL
 -- fewer distinct rows than k: that many clusters, one warning for the whole query
 SELECT (m).k, (m).size, (m).centroids FROM (SELECT kmeans(ARRAY[1, 2], 3) AS m FROM points) AS s;
 SELECT region, (m).k FROM (SELECT region, kmeans(ARRAY[id % 4], 5) AS m FROM points GROUP BY region) AS s ORDER BY region;
+SELECT (kmeans(ARRAY[1], 5)).k;
 -- options that come with each row, the same in all
 SELECT (m).k, (m).seed
 FROM (SELECT kmeans(f, 2, o) AS m FROM points, (SELECT kmeans_options(seed => 3) AS o OFFSET 0) AS t) AS s;

@@ -147,6 +147,14 @@ SELECT (kmeans_cluster('label_old', '{x}', 2)).k;
 SELECT cluster_id FROM label_late2 UNION ALL SELECT cluster_id FROM label_heir ORDER BY 1;
 DROP TABLE label_late, label_old CASCADE;
 
+-- A name is taken as it is: one in quotes is hardly meant, unless there is such a column.
+CREATE TABLE label_quoted AS SELECT i % 5 AS x FROM generate_series(1, 20) AS i;
+SELECT (kmeans_cluster('label_quoted', '{x}', 2, label_column => '"Cluster"')).k;
+SELECT (kmeans_cluster('label_quoted', '{x}', 2, label_column => 'Cluster')).k;
+ALTER TABLE label_quoted RENAME "Cluster" TO """Cluster""";
+SELECT (kmeans_cluster('label_quoted', '{x}', 2, label_column => '"Cluster"')).k, (SELECT count("Cluster") FROM label_quoted AS q (x, "Cluster")) AS labels;
+DROP TABLE label_quoted;
+
 DROP TABLE label_rows, label_tiers, label_servers, label_parts, label_parent, label_child, label_typed, label_wide CASCADE;
 DROP FUNCTION label_try;
 DROP DOMAIN label_small, label_plain;

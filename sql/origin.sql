@@ -58,6 +58,8 @@ SELECT kmeans_outliers('origin_view', '{Width,y}', m) FROM origin_models;
 SELECT kmeans_outliers('origin_rows', '{Width,y}', m) FROM origin_models;
 SELECT kmeans_outliers('origin_rows', '{y}', jsonb_populate_record(m, '{"origin": {"features": ["y"]}}')) FROM origin_models;
 SELECT kmeans_outliers('origin_rows', '{y}', NULL);
+SELECT every(o.score > 3) AS far, count(*) > 0 AS any, array_agg(o) = (SELECT array_agg(p) FROM origin_models, kmeans_outliers('origin_rows', '{Width,y}', m, nulls => 'skip') AS p) AS usual
+FROM origin_models, kmeans_outliers('origin_rows', '{Width,y}', m, NULL, nulls => 'skip') AS o;
 SELECT kmeans_outliers('origin_rows', '{y}', m, -1) FROM origin_models;
 -- origins do not count in hashes
 SELECT hash_record_extended(m, 7) = hash_record_extended(jsonb_populate_record(m, '{"origin": {"relation": "another"}}'), 7) AS hash FROM origin_models;

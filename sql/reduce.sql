@@ -259,10 +259,10 @@ SELECT kmeans_reduce('reduce_rows', value => 'vector(i, 1000000, vector(j, i + 1
 SELECT kmeans_reduce('reduce_rows', index => 'g', cells => '1000000000000', value => 'y');
 SELECT kmeans_reduce('reduce_rows', value => 'a9', let => (SELECT json_object_agg('a' || i, CASE i WHEN 0 THEN 'y' ELSE format('%1$s+%1$s+%1$s+%1$s+%1$s+%1$s', 'a' || i - 1) END)::jsonb FROM generate_series(0, 9) AS i));
 SELECT kmeans_reduce('reduce_rows', value => repeat('y + ', 3000) || 'y');
-SELECT kmeans_reduce_iterate('reduce_rows', kmeans_reduction(index => 'g', cells => '3000000000', value => 'y'), '{}', '{"c": "1"}');
+SELECT kmeans_reduce_iterate('reduce_rows', kmeans_reduction(index => 'g', cells => '3000000000', value => 'y'), '{"c": 0}', '{"c": "1"}');
 SET pg_kmeans.memory_limit = '1MB';
 SELECT kmeans_reduce('reduce_rows', index => 'g', cells => '1000000', value => 'y');
-SELECT kmeans_reduce_iterate('reduce_rows', '{"value": "y"}', '{}', '{"c": "vector(i, 1000000, vector(j, 1, i))"}');
+SELECT kmeans_reduce_iterate('reduce_rows', '{"value": "y"}', '{"c": 0}', '{"c": "vector(i, 1000000, vector(j, 1, i))"}');
 RESET pg_kmeans.memory_limit;
 SET statement_timeout = '200ms';
 SELECT kmeans_reduce('reduce_rows', value => 'sum(i, 100000, sum(j, 100000, sin(i + j + y)))');
@@ -298,10 +298,10 @@ SELECT params->'c'->1->>0 AS c, n_iter, converged FROM kmeans_reduce_iterate('re
     '{"c": "vector(j, k, vector(i, 3, CASE WHEN counts[j] > 0 THEN r[j][1 + i] / r[j][0] ELSE c[j][i] END))"}',
     'sum(j, k, sum((c[j] - old.c[j]) ^ 2)) = 0');
 SELECT function, relid::regclass, n, d FROM kmeans_last_run();
-SELECT params, n_iter, converged FROM kmeans_reduce_iterate('reduce_rows', :'step', '{"k": 2, "c": [[0, 0, 0], [5, 1, 0]], "s": 0, "v": [1, 2]}',
+SELECT params, n_iter, converged FROM kmeans_reduce_iterate('reduce_rows', :'step', '{"k": 2, "c": [[0, 0, 0], [5, 1, 0]], "s": 0, "v": [1, 2], "w": 0, "m": 0}',
     '[{"s": "s + counts[0]", "v": "r[1][0] * v"}, {"w": "v + s", "m": "vector(i, 2, vector(j, 2, i * 10 + j + s))"}]', max_iter => 2);
-SELECT kmeans_reduce_iterate('reduce_rows', :'step', '{"k": 2, "c": [[0, 0, 0], [5, 1, 0]]}', '[{"a": "k + 1"}, {"b": "c * a", "d": "vector(i, a, a / (i - 1))", "m": "c"}]');
-SELECT kmeans_reduce_iterate('reduce_rows', :'step', '{"k": 2, "c": [[0, 0, 0], [5, 1, 0]]}', '{"a": "k + 1", "b": "c * none"}');
+SELECT kmeans_reduce_iterate('reduce_rows', :'step', '{"k": 2, "c": [[0, 0, 0], [5, 1, 0]], "b": 0, "d": 0, "m": 0}', '[{"a": "k + 1"}, {"b": "c * a", "d": "vector(i, a, a / (i - 1))", "m": "c"}]');
+SELECT kmeans_reduce_iterate('reduce_rows', :'step', '{"k": 2, "c": [[0, 0, 0], [5, 1, 0]], "a": 0, "b": 0}', '{"a": "k + 1", "b": "c * none"}');
 SELECT kmeans_reduce_iterate('reduce_rows', NULL, '{}', '{"c": "1"}');
 SELECT kmeans_reduce_iterate('reduce_rows', :'step', '{"k": 2, "c": [[0, 0, 0], [5, 1, 0]]}', '{}');
 SELECT kmeans_reduce_iterate('reduce_rows', :'step', '{"k": 2, "c": [[0, 0, 0], [5, 1, 0]]}', '{"c": 1}');
@@ -321,9 +321,10 @@ SELECT kmeans_reduce_iterate('reduce_rows', :'step', '{"k": 2, "c": [[0, 0, 0], 
 SELECT kmeans_reduce_iterate('reduce_rows', :'step', '{"k": 2, "c": [[0, 0, 0], [5, 1, 0]]}', '{"old.c": "1"}');
 SELECT kmeans_reduce_iterate('reduce_rows', :'step', '{"k": 2, "c": [[0, 0, 0], [5, 1, 0]]}', '{"c": "c", "f": "1"}');
 SELECT kmeans_reduce_iterate('reduce_rows', reduction, '{}', '{"s": "3"}') FROM reduce_kept WHERE name = 'with_let';
-SELECT kmeans_reduce_iterate('reduce_rows', :'step', '{"k": 2, "c": [[0, 0, 0], [5, 1, 0]]}', '{"m": "vector(a, 2, vector(b, a + 1, 1))"}');
-SELECT kmeans_reduce_iterate('reduce_rows', :'step', '{"k": 2, "c": [[0, 0, 0], [5, 1, 0]]}', '{"m": "2 * vector(a, 2, vector(b, a + 1, 1))"}');
+SELECT kmeans_reduce_iterate('reduce_rows', :'step', '{"k": 2, "c": [[0, 0, 0], [5, 1, 0]], "m": 0}', '{"m": "vector(a, 2, vector(b, a + 1, 1))"}');
+SELECT kmeans_reduce_iterate('reduce_rows', :'step', '{"k": 2, "c": [[0, 0, 0], [5, 1, 0]], "m": 0}', '{"m": "2 * vector(a, 2, vector(b, a + 1, 1))"}');
 SELECT params, n_iter, converged FROM kmeans_reduce_iterate('reduce_texts', :'step', '{}', '{"c": "1"}');
+SELECT kmeans_reduce_iterate('reduce_rows', :'step', '{"k": 2, "c": [[0, 0, 0], [5, 1, 0]]}', '{"centroid": "c"}');
 TRUNCATE reduce_empty;
 SELECT params, n_iter, converged FROM kmeans_reduce_iterate('reduce_empty', :'step', '{"k": 1, "c": [[1]]}', '{"c": "c"}');
 

@@ -129,6 +129,7 @@ SET pg_kmeans.memory_limit = '2MB';
 SELECT count(*) FROM kmeans_tree('tree_many', '{x,y}', '{1000,50}');
 RESET pg_kmeans.memory_limit;
 \set VERBOSITY default
+SELECT * FROM kmeans_tree('tree_rows', '{x,y}', 'bisecting');
 DROP VIEW tree_view, tree_scaled;
 DROP TABLE tree_rows, tree_parts, tree_reference, tree_nodes, tree_bisected, tree_shuffled, tree_reals, tree_few, tree_many;
 DROP FUNCTION tree_levels, tree_bisect;

@@ -33,6 +33,11 @@ std::string clusters(std::int64_t k)
     return std::to_string(k) + (k == 1 ? " cluster" : " clusters");
 }
 
+std::string rows(std::int64_t n)
+{
+    return std::to_string(n) + (n == 1 ? " row" : " rows");
+}
+
 } // namespace
 
 SizeBounds size_bounds(const PgkmOptions &options, std::int64_t n, std::int64_t k)
@@ -43,11 +48,11 @@ SizeBounds size_bounds(const PgkmOptions &options, std::int64_t n, std::int64_t 
                                       " rows) must not be above max_size (" + std::to_string(bounds.most) + " rows)");
     if (options.min_size != 0.0 && bounds.least > n / k)
         throw Error(PGKM_INVALID, "option min_size is too large: " + clusters(k) + " of at least " +
-                                      std::to_string(bounds.least) + " rows cannot be made of " + std::to_string(n));
+                                      std::to_string(bounds.least) + " rows cannot be made of " + rows(n));
     const std::int64_t found = std::min(n, k); // as many as there are without bounds
     if (bounds.most < (n - 1) / found + 1)
         throw Error(PGKM_INVALID, "option max_size is too small: " + clusters(found) + " of at most " +
-                                      std::to_string(bounds.most) + " rows cannot hold " + std::to_string(n));
+                                      std::to_string(bounds.most) + " rows cannot hold " + rows(n));
     return bounds;
 }
 

@@ -108,8 +108,7 @@ static void check_same_rows(const AggregateState *left, const AggregateState *ri
 
     if (left->group.kind != right->group.kind || a->element != b->element || a->weighted != b->weighted)
         pgkm_raise_state("It belongs to another aggregate than the states before.");
-    if (a->d != b->d)
-        ereport(ERROR, (errcode(ERRCODE_ARRAY_SUBSCRIPT_ERROR), errmsg("expected %d features, not %d", a->d, b->d)));
+    pgkm_check_length(a->d, b->d);
 }
 
 /*

@@ -38,9 +38,9 @@ KmeansSums *sums_create(MemoryContext context, int32 k, int32 d, uint64 fingerpr
 {
     /* k and d each fit an int32, so the count cannot overflow; the product with 16 can. */
     if (sums_count(k, d) > (int64)(MaxAllocSize - HEAD_BYTES) / (int64)(2 * sizeof(double)))
-        ereport(ERROR,
-                (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-                 errmsg("kmeans_sums of %d clusters of %d features would exceed the maximum size of a value", k, d)));
+        ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+                        errmsg("kmeans_sums of %s of %s would exceed the maximum size of a value",
+                               pgkm_counted(k, "cluster"), pgkm_counted(d, "feature"))));
 
     KmeansSums *const sums = pgkm_flat_create<KmeansSums>(context, sums_size(k, d));
 

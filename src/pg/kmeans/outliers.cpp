@@ -129,7 +129,7 @@ static TableRows *read_rows(TableCall *call, FunctionCallInfo fcinfo, const Pgkm
 
     if (rows->used != NULL && rows->used->d != model->d)
         ereport(ERROR, (errcode(ERRCODE_ARRAY_SUBSCRIPT_ERROR),
-                        errmsg("the model has %d features, not %d", model->d, rows->used->d)));
+                        errmsg("the model has %s, not %d", pgkm_counted(model->d, "feature"), rows->used->d)));
     return rows;
 }
 

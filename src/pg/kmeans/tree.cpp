@@ -68,6 +68,10 @@ static void read_shape(FunctionCallInfo fcinfo, PgkmRequest *request)
         PG_ARGISNULL(TREE_BRANCHES) ? BISECTING : TextDatumGetCString(PG_GETARG_DATUM(TREE_BRANCHES));
 
     if (strcmp(branches, BISECTING) == 0) {
+        if (PG_ARGISNULL(TREE_K))
+            ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                            errmsg("k must not be null where branches is 'bisecting'"),
+                            errhint("k => 8 divides the rows by two until there are 8 clusters.")));
         request->k = pgkm_k_argument(fcinfo, TREE_K);
         return;
     }

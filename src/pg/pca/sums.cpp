@@ -26,8 +26,9 @@ PcaSums *pca_sums_create(MemoryContext context, int32 d, const PgkmPcaOptions *o
 {
     /* Below this no product can overflow. */
     if (d > 65536 || sums_size(d) > MaxAllocSize)
-        ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-                        errmsg("the covariance of %d features exceeds the maximum size of a value", d)));
+        ereport(ERROR,
+                (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+                 errmsg("the covariance of %s exceeds the maximum size of a value", pgkm_counted(d, "feature"))));
 
     PcaSums *const sums = pgkm_flat_create<PcaSums>(context, sums_size(d));
 
@@ -155,8 +156,7 @@ static void merge(PcaSums *a, PcaSums *b)
     PgkmError error;
 
     b = without_pending(b);
-    if (a->d != b->d)
-        ereport(ERROR, (errcode(ERRCODE_ARRAY_SUBSCRIPT_ERROR), errmsg("expected %d features, not %d", a->d, b->d)));
+    pgkm_check_length(a->d, b->d);
     pca_sums_check_options(a, &options);
     pca_sums_flush(a);
 

@@ -135,6 +135,30 @@ static void read_arguments(Iteration *iteration, FunctionCallInfo fcinfo)
     reduce_read_value(&iteration->reduction.source, PG_GETARG_JSONB_P(ITERATE_VALUE));
 }
 
+static bool is_among(const List *names, const char *name)
+{
+    ListCell *cell;
+
+    foreach (cell, names)
+        if (strcmp(((const PgkmTerm *)lfirst(cell))->name, name) == 0)
+            return true;
+    return false;
+}
+
+/* 42703 where the update makes a parameter that nothing knows: start does not have it, and no expression reads it. */
+static void check_parameter(const Iteration *iteration, const char *name)
+{
+    const ReduceCall *const call = &iteration->reduction;
+
+    reduce_call_check_parameter(call, name);
+    if (reduce_parameters_find(call->parameters, name) == NULL && !is_among(iteration->texts.names, name) &&
+        !is_among(call->source.texts.names, name))
+        ereport(ERROR,
+                (errcode(ERRCODE_UNDEFINED_COLUMN),
+                 errmsg("update sets \"%s\", which is no parameter of start and which no expression reads", name),
+                 errhint("If it is to be returned alone, give it a value in start.")));
+}
+
 /* --- expressions of parameters --- */
 
 /* Numbers made one by one. */
@@ -312,7 +336,7 @@ Datum pgkm_reduction_iterate(PG_FUNCTION_ARGS)
 
     foreach (cell, iteration.updates)
         foreach (name, ((const Update *)lfirst(cell))->names)
-            reduce_call_check_parameter(&iteration.reduction, (const char *)lfirst(name));
+            check_parameter(&iteration, (const char *)lfirst(name));
     if (any)
         run_loop(&iteration);
 

@@ -4,6 +4,7 @@
 #include "pg/run/fit_count.h"
 
 #include "pg/run/run_job.h"
+#include "pg/values/datum.h"
 
 bool pgkm_count_fit(PgkmFitCount *count, const PgkmRequest *request, const PgkmResult *result)
 {
@@ -31,7 +32,8 @@ static void warn_fewer(const PgkmFitCount *count)
     const char *const things = is_mixture ? "components" : "clusters";
     const char *const same = "Rows are the same to the precision of a centroid (44 bits below the range of its "
                              "feature)";
-    const char *const detail = count->rows < count->k ? psprintf("There are %lld rows.", (long long)count->rows)
+    const char *const detail = count->rows < count->k ? psprintf("There %s %s.", count->rows == 1 ? "is" : "are",
+                                                                 pgkm_counted(count->rows, "row"))
                                : is_mixture           ? psprintf("%s.", same)
                                             : psprintf("%s, or the last iteration left clusters without rows.", same);
 

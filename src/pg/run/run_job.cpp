@@ -6,6 +6,7 @@
 #include "pg/compat.h"
 #include "pg/service/session.h"
 #include "pg/settings.h"
+#include "pg/values/datum.h"
 
 extern "C" {
 #include "miscadmin.h"
@@ -104,25 +105,25 @@ static void register_exit_hook(void)
 /* What a request asks for, palloc'd: the subject of a sentence. */
 static char *describe(const PgkmRequest *request)
 {
-    const long long n = request->points.n;
-    const long long k = Max(request->k, request->k_last);
-    const int d = request->points.d;
+    const int64 k = Max(request->k, request->k_last);
+    const char *const rows = pgkm_counted(request->points.n, "row");
+    const char *const features = pgkm_counted(request->points.d, "feature");
 
     switch (request->algorithm) {
     case PGKM_KMEANS:
-        return psprintf("Clustering %lld rows of %d features into %lld clusters", n, d, k);
+        return psprintf("Clustering %s of %s into %s", rows, features, pgkm_counted(k, "cluster"));
     case PGKM_TREE:
-        return psprintf("A tree of clusters of %lld rows of %d features", n, d);
+        return psprintf("A tree of clusters of %s of %s", rows, features);
     case PGKM_MIXTURE:
-        return psprintf("Fitting a mixture of %lld components to %lld rows of %d features", k, n, d);
+        return psprintf("Fitting a mixture of %s to %s of %s", pgkm_counted(k, "component"), rows, features);
     case PGKM_SHARE:
-        return psprintf("Work of %lld rows of %d features for another server", n, d);
+        return psprintf("Work of %s of %s for another server", rows, features);
     case PGKM_REDUCTION:
-        return psprintf("A reduction of %lld rows of %d values", n, d);
+        return psprintf("A reduction of %s of %s", rows, pgkm_counted(request->points.d, "value"));
     case PGKM_PCA:
         break;
     }
-    return psprintf("PCA of %lld rows of %d features", n, d);
+    return psprintf("PCA of %s of %s", rows, features);
 }
 
 PgkmShownFit pgkm_shown_fit(const PgkmRequest *request)

@@ -156,7 +156,8 @@ static void check_can_grow(Relation table)
 
     CheckTableNotInUse(table, "ALTER TABLE");
     if (!pgkm_class_ownercheck(RelationGetRelid(table), GetUserId()))
-        aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_TABLE, name);
+        ereport(ERROR, (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE), errmsg("must be owner of table %s", name),
+                        errhint(TABLE_LABEL_PRIVILEGES)));
     if (!allowSystemTableMods && IsSystemRelation(table))
         ereport(ERROR, (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
                         errmsg("permission denied: \"%s\" is a system catalog", name)));
@@ -178,10 +179,22 @@ static void check_has_own_columns(const LabelTarget *target, Relation table)
                  errhint("Name a column that exists: label_column => ..., overwrite => true.")));
 }
 
+/* A name is taken as it is, which surprises who quotes it as in SQL. */
+static void check_no_quotes(const char *name)
+{
+    const size_t length = strlen(name);
+
+    if (length > 2 && name[0] == '"' && name[length - 1] == '"')
+        ereport(ERROR, (errcode(ERRCODE_INVALID_NAME), errmsg("label_column must not be quoted: %s", name),
+                        errhint("Write label_column => %s. Case is kept.",
+                                quote_literal_cstr(pnstrdup(name + 1, length - 2)))));
+}
+
 static void check_can_be_added(const LabelTarget *target, const TableRelation *relation)
 {
     ListCell *cell;
 
+    check_no_quotes(target->name);
     PreventCommandIfReadOnly("ALTER TABLE");
     foreach (cell, target->tables) {
         const Relation table = table_open(lfirst_oid(cell), NoLock);

@@ -73,12 +73,18 @@ bool pgkm_copy_row(const PgkmVector *vector, PgkmElement element, int32 d, void 
 /* One number of a feature type or a boolean (1 for true), the `position`th of its row (from 1), as float64. */
 bool pgkm_read_number(Datum value, Oid type, int32 position, double *out, PgkmRowFault *fault);
 
+/* "1 row", "3 rows"; palloc'd. */
+const char *pgkm_counted(int64 count, const char *noun);
+
 /* For ereport: DETAIL about the row that an error is about, where its place is known. */
 int pgkm_detail_of_row(const char *ctid);
 
 /* Raises the fault, which is not PGKM_ROW_NULL. `ctid` is the row's place as text, like "(0,1)", or NULL;
  * `noun` says what the elements are. */
 [[noreturn]] void pgkm_raise_row_fault(const PgkmRowFault *fault, const char *ctid, const char *noun = "feature");
+
+/* Raises the fault of a row that has `found` features unless they are as many as expected. */
+void pgkm_check_length(int32 expected, int32 found);
 
 /* The same of one value, for which `what` stands: its text begins with it. */
 [[noreturn]] void pgkm_raise_value_fault(PgkmRowFaultKind kind, const char *what, const char *ctid);
@@ -144,8 +150,8 @@ const void *pgkm_array_values(Datum array, const PgkmShape &shape);
 /* The same of finite float8 values. */
 const double *pgkm_array_numbers(Datum array, const PgkmShape &shape);
 
-/* A double precision[] or bigint[] in CurrentMemoryContext; 54000 when it exceeds the maximum size of a
- * value. */
+/* A double precision[] or bigint[] in CurrentMemoryContext, of zeros for NULL; 54000 when it exceeds the maximum size
+ * of a value. */
 Datum pgkm_array(const double *values, const PgkmShape &shape);
 Datum pgkm_array(const int64 *values, const PgkmShape &shape);
 

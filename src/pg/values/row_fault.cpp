@@ -10,6 +10,11 @@ extern "C" {
 #include "utils/lsyscache.h"
 }
 
+const char *pgkm_counted(int64 count, const char *noun)
+{
+    return psprintf("%lld %s%s", (long long)count, noun, count == 1 ? "" : "s");
+}
+
 int pgkm_detail_of_row(const char *ctid)
 {
     return ctid == NULL ? 0 : errdetail("The row is at ctid %s.", ctid);
@@ -42,13 +47,21 @@ void pgkm_raise_row_fault(const PgkmRowFault *fault, const char *ctid, const cha
         raise_at(ERRCODE_ARRAY_SUBSCRIPT_ERROR, psprintf("%ss must be a one-dimensional array", noun), ctid);
     case PGKM_ROW_LENGTH:
         raise_at(ERRCODE_ARRAY_SUBSCRIPT_ERROR,
-                 psprintf("expected %d %ss, not %d", fault->expected, noun, fault->found), ctid);
+                 psprintf("expected %s, not %d", pgkm_counted(fault->expected, noun), fault->found), ctid);
     case PGKM_ROW_NULL:
     case PGKM_ROW_TYPE:
         raise_at(ERRCODE_DATATYPE_MISMATCH, psprintf("%ss must be numbers of one type", noun), ctid);
     default:
         pgkm_raise_value_fault(fault->kind, psprintf("%s %d", noun, fault->position), ctid);
     }
+}
+
+void pgkm_check_length(int32 expected, int32 found)
+{
+    const PgkmRowFault fault = {PGKM_ROW_LENGTH, 0, expected, found};
+
+    if (found != expected)
+        pgkm_raise_row_fault(&fault, NULL);
 }
 
 bool pgkm_open_row(const NullableDatum *features, PgkmVector *vector, const char *noun)
