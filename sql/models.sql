@@ -28,3 +28,7 @@ SELECT name, (again).n_iter, round((again).inertia::numeric, 9) = round((m).iner
 FROM (SELECT name, m, kmeans(f, 3, kmeans_options(init_centroids => (SELECT array_agg(centroid ORDER BY cluster_id) FROM kmeans_centroids(m)), metric => 'cosine', standardize => name = 'cosine t')) AS again
     FROM model_rows, models WHERE name LIKE 'cosine%' AND i % 7 > 0 GROUP BY name, m) AS s ORDER BY name;
 DROP TABLE models, other_models, model_rows;
+
+-- One part of an array of such parts: a row of a matrix, a matrix of several.
+SELECT pgkm_part('{{1,2},{3,4}}', 2) AS row, pgkm_part('[0:1][5:5][2:3]={{{1,2}},{{3,4}}}', 2) AS matrix, pgkm_part('{1,2}', 1) AS number,
+    pgkm_part('{{1,2}}', 0) AS before, pgkm_part('{{1,2}}', 2) AS behind, pgkm_part('{{1,NULL}}', 1) AS nulls, pgkm_part('{}', 1) AS nothing;

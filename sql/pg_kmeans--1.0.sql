@@ -119,11 +119,17 @@ AS 'MODULE_PATHNAME', 'pgkm_kmeans_options'
 LANGUAGE C IMMUTABLE PARALLEL SAFE COST 10;
 COMMENT ON FUNCTION kmeans_options IS 'options of k-means, checked; NULL means the default';
 
+CREATE FUNCTION pgkm_part(parts double precision[], i integer) RETURNS double precision[]
+AS 'MODULE_PATHNAME', 'pgkm_array_part'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION pgkm_part IS 'part i, from 1, of an array of such parts: a row of a matrix, say';
+
 CREATE FUNCTION pgkm_checked(model kmeans_model) RETURNS kmeans_model
 AS 'MODULE_PATHNAME', 'pgkm_kmeans_checked'
 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100;
 COMMENT ON FUNCTION pgkm_checked(kmeans_model) IS 'the model, checked, with centroids in the units of the data';
 
+-- A model is made once (OFFSET 0), and the series depends on its k alone: a plan may keep series by what they depend on.
 CREATE FUNCTION kmeans_centroids(
     model      kmeans_model,
     cluster_id OUT integer,
@@ -133,8 +139,8 @@ CREATE FUNCTION kmeans_centroids(
 ) RETURNS SETOF record
 LANGUAGE sql IMMUTABLE PARALLEL SAFE ROWS 10
 BEGIN ATOMIC
-    SELECT j - 1, ARRAY(SELECT pg_catalog.unnest(m.centroids[j:j])), m.size[j], m.within_ss[j]
-    FROM pgkm_checked(model) AS m, pg_catalog.generate_series(1, m.k) AS j;
+    SELECT j - 1, pgkm_part((c.m).centroids, j), (c.m).size[j], (c.m).within_ss[j]
+    FROM (SELECT m, (m).k FROM (SELECT pgkm_checked(model) AS m OFFSET 0) AS b OFFSET 0) AS c, pg_catalog.generate_series(1, c.k) AS j;
 END;
 COMMENT ON FUNCTION kmeans_centroids IS 'the clusters of a model as a relation, centroids in the units of the data';
 
@@ -558,8 +564,8 @@ CREATE FUNCTION pca_components(
 ) RETURNS SETOF record
 LANGUAGE sql IMMUTABLE PARALLEL SAFE ROWS 10
 BEGIN ATOMIC
-    SELECT j - 1, ARRAY(SELECT pg_catalog.unnest(m.components[j:j])), m.explained_variance[j], m.explained_variance_ratio[j], m.singular_values[j]
-    FROM pgkm_checked(model) AS m, pg_catalog.generate_series(1, m.n_components) AS j;
+    SELECT j - 1, pgkm_part((c.m).components, j), (c.m).explained_variance[j], (c.m).explained_variance_ratio[j], (c.m).singular_values[j]
+    FROM (SELECT m, (m).n_components AS k FROM (SELECT pgkm_checked(model) AS m OFFSET 0) AS b OFFSET 0) AS c, pg_catalog.generate_series(1, c.k) AS j;
 END;
 COMMENT ON FUNCTION pca_components IS 'the components of a model as a relation, the largest variance first';
 
@@ -648,14 +654,13 @@ CREATE FUNCTION gmm_components(
 ) RETURNS SETOF record
 LANGUAGE sql IMMUTABLE PARALLEL SAFE ROWS 10
 BEGIN ATOMIC
-    SELECT j - 1, m.weights[j], ARRAY(SELECT pg_catalog.unnest(m.means[j:j])),
-        CASE m.covariance_type
-            WHEN 'full' THEN ARRAY(SELECT ARRAY(SELECT pg_catalog.unnest(m.covariances[j:j][a:a])) FROM pg_catalog.generate_series(1, m.d) AS a)
-            WHEN 'tied' THEN m.covariances
-            WHEN 'diag' THEN ARRAY(SELECT pg_catalog.unnest(m.covariances[j:j]))
-            ELSE ARRAY[m.covariances[j]]
+    SELECT j - 1, (c.m).weights[j], pgkm_part((c.m).means, j),
+        CASE (c.m).covariance_type
+            WHEN 'tied' THEN (c.m).covariances
+            WHEN 'spherical' THEN ARRAY[(c.m).covariances[j]]
+            ELSE pgkm_part((c.m).covariances, j)
         END
-    FROM pgkm_checked(model) AS m, pg_catalog.generate_series(1, m.k) AS j;
+    FROM (SELECT m, (m).k FROM (SELECT pgkm_checked(model) AS m OFFSET 0) AS b OFFSET 0) AS c, pg_catalog.generate_series(1, c.k) AS j;
 END;
 COMMENT ON FUNCTION gmm_components IS 'the components of a mixture as a relation, in the units of the data';
 

@@ -81,8 +81,8 @@ void pgkm_gmm_check_size(const PgkmRequest *request, int64 k, int64 n)
 
     if (values > (double)(MaxAllocSize / sizeof(double)))
         ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-                        errmsg("a mixture of %lld components of %d features exceeds the maximum size of a value",
-                               (long long)k, request->points.d)));
+                        errmsg("a mixture of %s of %s exceeds the maximum size of a value",
+                               pgkm_counted(k, "component"), pgkm_counted(request->points.d, "feature"))));
 }
 
 static const double *read_log_weights(const PgkmModelFields *from, const double *weights, int32 k)
@@ -182,7 +182,7 @@ static Datum covariances_in_units(const PgkmGmmModel *model, PgkmCovariance type
 }
 
 /* pgkm_checked(model gmm_model) -> the same, checked, with its means and covariances in the units of the data. There a
- * spherical one is diagonal. All arrays that it sets begin at 1. */
+ * spherical one is diagonal. Its arrays begin at 1. */
 Datum pgkm_gmm_checked(PG_FUNCTION_ARGS)
 {
     const Datum composite = PointerGetDatum(PG_GETARG_HEAPTUPLEHEADER(0));
@@ -192,18 +192,14 @@ Datum pgkm_gmm_checked(PG_FUNCTION_ARGS)
     pgkm_model_open(composite, &model_type, CurrentMemoryContext, &fields);
     pgkm_gmm_fields_read(composite, CurrentMemoryContext, &model);
 
-    const int32 k = model.mixture.k;
-    PgkmCovariance type = model.mixture.covariance_type;
+    if (model.scale != NULL) {
+        const PgkmCovariance own = model.mixture.covariance_type;
+        const PgkmCovariance type = own == PGKM_COVARIANCE_SPHERICAL ? PGKM_COVARIANCE_DIAG : own;
 
-    pgkm_model_set(&fields, "weights", pgkm_array(model.weights, {k}));
-    if (model.scale == NULL) {
-        pgkm_model_set(&fields, "means", pgkm_array(model.mixture.means, {k, model.d}));
-        pgkm_model_set(&fields, "covariances", pgkm_array(model.covariances, covariances_shape(type, k, model.d)));
-    } else {
-        type = type == PGKM_COVARIANCE_SPHERICAL ? PGKM_COVARIANCE_DIAG : type;
         pgkm_model_set(&fields, "covariance_type", CStringGetTextDatum(pgkm_word_of(&pgkm_covariances, type)));
         pgkm_model_set(&fields, "means", means_in_units(&model));
         pgkm_model_set(&fields, "covariances", covariances_in_units(&model, type));
     }
+    pgkm_model_from_one(&fields, {"weights", "means", "covariances"});
     PG_RETURN_DATUM(pgkm_model_form(&fields, composite));
 }

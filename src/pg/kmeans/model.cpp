@@ -69,8 +69,8 @@ void pgkm_model_check_size(const PgkmRequest *request, int64 k, int64 n)
 
     if (values > (int64)(MaxAllocSize / sizeof(double)))
         ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-                        errmsg("a model of %lld clusters of %d features exceeds the maximum size of a value",
-                               (long long)clusters, d)));
+                        errmsg("a model of %s of %s exceeds the maximum size of a value",
+                               pgkm_counted(clusters, "cluster"), pgkm_counted(d, "feature"))));
 }
 
 /* An array of d values, or NULL. */
@@ -224,18 +224,16 @@ static Datum names_of(const PgkmModelFields *from, const NullableDatum *origin)
 }
 
 /* 22023 where the origin does not fit the model; a user may have made it by hand. */
-static void check_origin(Datum composite, int32 d)
+static void check_origin(const PgkmModelFields *from, int32 d)
 {
-    PgkmModelFields from;
     NullableDatum values[PGKM_MOST_FIELDS];
 
-    pgkm_model_open(composite, &model_type, CurrentMemoryContext, &from);
-    if (!read_origin(&from, values))
+    if (!read_origin(from, values))
         return;
     for (const int field : {ORIGIN_MEANS, ORIGIN_DEVIATIONS})
         if (!values[field].isnull && pgkm_array_numbers(values[field].value, {d}) == NULL)
-            raise_origin(&from);
-    (void)names_of(&from, values);
+            raise_origin(from);
+    (void)names_of(from, values);
 }
 
 Datum pgkm_model_features(Datum composite)
@@ -284,23 +282,32 @@ void pgkm_model_centroid(const PgkmModel *model, int32 j, double *centroid)
     }
 }
 
-/* pgkm_checked(model kmeans_model) -> the same, checked, with its centroids in the units of the data; all arrays that
- * it sets begin at 1 */
+/* All centroids. */
+static Datum centroids_in_units(const PgkmModel *model)
+{
+    const Datum array = pgkm_array((const double *)NULL, {model->k, model->d});
+    double *const centroids = (double *)ARR_DATA_PTR(DatumGetArrayTypeP(array));
+
+    for (int32 j = 0; j < model->k; ++j) {
+        CHECK_FOR_INTERRUPTS();
+        pgkm_model_centroid(model, j, centroids + (Size)j * model->d);
+    }
+    return array;
+}
+
+/* pgkm_checked(model kmeans_model) -> the same, checked, with its centroids in the units of the data; its arrays begin
+ * at 1 */
 Datum pgkm_kmeans_checked(PG_FUNCTION_ARGS)
 {
     const Datum composite = PointerGetDatum(PG_GETARG_HEAPTUPLEHEADER(0));
+    PgkmModelFields fields;
     PgkmModel model;
 
-    pgkm_model_read(composite, CurrentMemoryContext, &model);
-    check_origin(composite, model.d);
-
-    double *const centroids =
-        (double *)MemoryContextAllocHuge(CurrentMemoryContext, (Size)model.k * model.d * sizeof(double));
-
-    for (int32 j = 0; j < model.k; ++j) {
-        CHECK_FOR_INTERRUPTS();
-        pgkm_model_centroid(&model, j, centroids + (Size)j * model.d);
-    }
-    model.centroids = centroids;
-    PG_RETURN_DATUM(pgkm_model_with(composite, &model, 0));
+    pgkm_model_open(composite, &model_type, NULL, &fields);
+    pgkm_model_read(composite, NULL, &model);
+    check_origin(&fields, model.d);
+    if (model.center != NULL)
+        pgkm_model_set(&fields, "centroids", centroids_in_units(&model));
+    pgkm_model_from_one(&fields, {"centroids", "size", "within_ss"});
+    PG_RETURN_DATUM(pgkm_model_form(&fields, composite));
 }

@@ -42,8 +42,8 @@ Datum pgkm_model_features(Datum composite);
 /* Centroid j in the units of the data. 22003 beyond the range of double precision. */
 void pgkm_model_centroid(const PgkmModel *model, int32 j, double *centroid);
 
-/* Unpacks and checks a kmeans_model. Models can be made by hand: 22023 for one whose fields
- * do not fit together. */
+/* Unpacks and checks a kmeans_model, whose arrays are copied into the context; they stay in the composite where that is
+ * NULL. Models can be made by hand: 22023 for one whose fields do not fit together. */
 void pgkm_model_read(Datum composite, MemoryContext context, PgkmModel *model);
 
 /* Whether all its fields are null, so that it is null to SQL. */

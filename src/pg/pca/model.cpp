@@ -89,7 +89,7 @@ void pgkm_pca_model_read(Datum composite, MemoryContext context, PgkmPcaModel *m
     model->fills = pgkm_model_fills(&from, model->d);
 }
 
-/* pgkm_checked(model pca_model) -> the same, checked; all arrays that it sets begin at 1 */
+/* pgkm_checked(model pca_model) -> the same, checked; its arrays begin at 1 */
 Datum pgkm_pca_checked(PG_FUNCTION_ARGS)
 {
     const Datum composite = PointerGetDatum(PG_GETARG_HEAPTUPLEHEADER(0));
@@ -99,11 +99,6 @@ Datum pgkm_pca_checked(PG_FUNCTION_ARGS)
     pgkm_model_open(composite, &model_type, CurrentMemoryContext, &fields);
     pgkm_pca_model_read(composite, CurrentMemoryContext, &model);
 
-    const int32 count = model.n_components;
-
-    pgkm_model_set(&fields, "components", pgkm_array(model.components, {count, model.d}));
-    pgkm_model_set(&fields, "explained_variance", pgkm_array(model.explained_variance, {count}));
-    pgkm_model_set(&fields, "explained_variance_ratio", pgkm_array(model.explained_variance_ratio, {count}));
-    pgkm_model_set(&fields, "singular_values", pgkm_array(model.singular_values, {count}));
+    pgkm_model_from_one(&fields, {"components", "explained_variance", "explained_variance_ratio", "singular_values"});
     PG_RETURN_DATUM(pgkm_model_form(&fields, composite));
 }

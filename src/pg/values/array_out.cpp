@@ -11,6 +11,8 @@ extern "C" {
 #include "storage/shmem.h"
 #include "utils/array.h"
 #include "utils/memutils.h"
+
+PG_FUNCTION_INFO_V1(pgkm_array_part);
 }
 
 /* An array without NULLs around values of 8 bytes; zeros for NULL. */
@@ -81,4 +83,19 @@ const double *pgkm_array_numbers(Datum array, const PgkmShape &shape)
     if (numbers == NULL || !std::all_of(numbers, numbers + pgkm_shape_count(shape), is_finite))
         return NULL;
     return numbers;
+}
+
+/* pgkm_part(parts double precision[], i integer) -> double precision[]: part i, from 1, of an array of such parts; NULL
+ * where it has none. It is what `parts[i:i]` is, with one dimension less. */
+Datum pgkm_array_part(PG_FUNCTION_ARGS)
+{
+    ArrayType *const parts = PG_GETARG_ARRAYTYPE_P(0);
+    const int32 i = PG_GETARG_INT32(1);
+    PgkmShape shape = {};
+
+    for (int dimension = 1; dimension < Min(ARR_NDIM(parts), 4); ++dimension)
+        shape.extents[shape.dimensions++] = ARR_DIMS(parts)[dimension];
+    if (shape.dimensions == 0 || array_contains_nulls(parts) || i < 1 || i > ARR_DIMS(parts)[0])
+        PG_RETURN_NULL();
+    PG_RETURN_DATUM(pgkm_array((const double *)ARR_DATA_PTR(parts) + (i - 1) * pgkm_shape_count(shape), shape));
 }

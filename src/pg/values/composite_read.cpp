@@ -4,6 +4,7 @@
  */
 #include "pg/values/composite_read.h"
 
+#include <algorithm>
 #include <cmath>
 
 extern "C" {
@@ -18,6 +19,7 @@ void pgkm_model_open(Datum composite, const PgkmCompositeType *type, MemoryConte
 {
     fields->type = type;
     fields->context = context;
+    fields->changed = false;
     pgkm_read_fields(composite, type, fields->values);
 }
 
@@ -33,10 +35,31 @@ const NullableDatum *pgkm_model_field(const PgkmModelFields *fields, const char 
 void pgkm_model_set(PgkmModelFields *fields, const char *name, Datum value)
 {
     *(NullableDatum *)pgkm_model_field(fields, name) = {value, false};
+    fields->changed = true;
+}
+
+void pgkm_model_from_one(PgkmModelFields *fields, std::initializer_list<const char *> names)
+{
+    for (const char *const name : names) {
+        const Datum value = pgkm_model_field(fields, name)->value;
+        const ArrayType *const array = DatumGetArrayTypeP(value);
+        const auto is_one = [](int bound) { return bound == 1; };
+
+        if (std::all_of(ARR_LBOUND(array), ARR_LBOUND(array) + ARR_NDIM(array), is_one))
+            continue;
+
+        ArrayType *const copy = DatumGetArrayTypePCopy(value);
+
+        std::fill_n(ARR_LBOUND(copy), ARR_NDIM(copy), 1);
+        pgkm_model_set(fields, name, PointerGetDatum(copy));
+    }
 }
 
 Datum pgkm_model_form(const PgkmModelFields *fields, Datum composite)
 {
+    if (!fields->changed)
+        return composite;
+
     const HeapTupleHeader header = DatumGetHeapTupleHeader(composite);
     const TupleDesc tupdesc =
         lookup_rowtype_tupdesc(HeapTupleHeaderGetTypeId(header), HeapTupleHeaderGetTypMod(header));
@@ -96,6 +119,8 @@ static const void *copy_values(const PgkmModelFields *fields, const char *name, 
 
     if (values == NULL)
         pgkm_raise_field(fields, name, must);
+    if (fields->context == NULL)
+        return values;
 
     const Size size = pgkm_shape_count(shape) * 8;
     void *const copy = MemoryContextAlloc(fields->context, size);

@@ -11,7 +11,8 @@
 /* A model taken apart. What detoasting takes stays in CurrentMemoryContext. */
 struct PgkmModelFields {
     const PgkmCompositeType *type;
-    MemoryContext context; /* copies go there */
+    MemoryContext context; /* arrays are copied there; NULL: they stay in the composite */
+    bool changed;
     NullableDatum values[PGKM_MOST_FIELDS];
 };
 
@@ -21,8 +22,10 @@ void pgkm_model_open(Datum composite, const PgkmCompositeType *type, MemoryConte
 /* A field of the type by its name. */
 const NullableDatum *pgkm_model_field(const PgkmModelFields *fields, const char *name);
 
-/* Gives a field another value, and makes a composite of the fields, of the row type of the one that was taken apart. */
+/* Gives a field another value, or its array lower bounds of 1. Then the composite of the fields, of the row type of the
+ * one that was taken apart: that one itself where nothing has changed, as large ones take long to copy. */
 void pgkm_model_set(PgkmModelFields *fields, const char *name, Datum value);
+void pgkm_model_from_one(PgkmModelFields *fields, std::initializer_list<const char *> names);
 Datum pgkm_model_form(const PgkmModelFields *fields, Datum composite);
 
 /* Functions below raise 22023, invalid value of the type, with a detail: what the field must be. */
