@@ -137,8 +137,6 @@ static void add_row(UpdateState *state, const double *row)
 /* A group without rows has the model that it came with. */
 static UpdateState *accumulate(FunctionCallInfo fcinfo, UpdateState *state)
 {
-    PgkmElement element;
-
     if (PG_ARGISNULL(ARGUMENT_MODEL))
         return state;
     if (state == NULL)
@@ -146,14 +144,10 @@ static UpdateState *accumulate(FunctionCallInfo fcinfo, UpdateState *state)
     else if (!state->constant)
         check_same_model(state, PG_GETARG_DATUM(ARGUMENT_MODEL));
 
-    const PgkmModel *const model = &state->model;
-    double *const row = pgkm_read_row(fcinfo, ARGUMENT_FEATURES, model->d, "feature", &element, model->fills);
+    double *const row = pgkm_model_row(fcinfo, ARGUMENT_FEATURES, &state->model);
 
     if (row == NULL)
         return state;
-    if (!pgkm_transform_row(row, model->d, model->center, model->scale, model->metric, element))
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("features are a zero vector, which has no direction for metric cosine")));
     add_row(state, row);
     pfree(row);
     return state;

@@ -67,12 +67,10 @@ static void begin_rows(PartitionFit *fit, const PgkmVector *vector)
 /* Reads one row of the partition; false when its features are NULL, or all of them. */
 static bool read_row(PartitionFit *fit, int64 row)
 {
-    const NullableDatum given = argument_in_row(fit, ARGUMENT_FEATURES, row);
-    const NullableDatum features = pgkm_vector_value(fit->flinfo, ARGUMENT_FEATURES, &given);
     PgkmVector vector;
     PgkmRowFault fault;
 
-    if (!pgkm_open_row(&features, &vector))
+    if (!pgkm_open_row(fit->flinfo, ARGUMENT_FEATURES, argument_in_row(fit, ARGUMENT_FEATURES, row), &vector))
         return false;
     for (int i = ARGUMENT_K; i <= ARGUMENT_OPTIONS; ++i)
         if (!fit->constant[i])

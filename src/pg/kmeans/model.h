@@ -46,6 +46,13 @@ void pgkm_model_centroid(const PgkmModel *model, int32 j, double *centroid);
  * NULL. Models can be made by hand: 22023 for one whose fields do not fit together. */
 void pgkm_model_read(Datum composite, MemoryContext context, PgkmModel *model);
 
+/* The features in argument `number` as a row in the model's space, rounded as the fit rounds rows of its type;
+ * palloc'd, or NULL for a NULL row. */
+double *pgkm_model_row(FunctionCallInfo fcinfo, int number, const PgkmModel *model);
+
+/* Brings a row there. 22023 where it has no direction for metric cosine; `number`, unless 0, says which row it is. */
+void pgkm_model_place(const PgkmModel *model, PgkmElement element, double *row, int64 number = 0);
+
 /* Whether all its fields are null, so that it is null to SQL. */
 bool pgkm_model_is_null(Datum composite);
 

@@ -61,10 +61,7 @@ static void read_row(const PgkmRows *used, int64 i, const PgkmModel *model, doub
     for (int32 f = 0; model->fills != NULL && f < model->d; ++f)
         if (std::isnan(row[f]))
             row[f] = model->fills[f];
-    if (!pgkm_transform_row(row, model->d, model->center, model->scale, model->metric, used->element))
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("features are a zero vector, which has no direction for metric cosine"),
-                        errdetail("It is row %lld of those that are used.", (long long)i + 1)));
+    pgkm_model_place(model, used->element, row, i + 1);
 }
 
 /* How many times the root mean square distance of its cluster a row lies away. */

@@ -21,16 +21,22 @@ PG_FUNCTION_INFO_V1(pgkm_kmeans_transform);
 
 enum RowArgument { ARGUMENT_MODEL, ARGUMENT_FEATURES };
 
-/* The row in the model's space, rounded as the fit rounds rows of its type; NULL for a NULL row. */
-static double *row_argument(FunctionCallInfo fcinfo, const PgkmModel *model)
+double *pgkm_model_row(FunctionCallInfo fcinfo, int number, const PgkmModel *model)
 {
     PgkmElement element;
-    double *const row = pgkm_read_row(fcinfo, ARGUMENT_FEATURES, model->d, "feature", &element, model->fills);
+    double *const row = pgkm_read_row(fcinfo, number, model->d, "feature", &element, model->fills);
 
-    if (row != NULL && !pgkm_transform_row(row, model->d, model->center, model->scale, model->metric, element))
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("features are a zero vector, which has no direction for metric cosine")));
+    if (row != NULL)
+        pgkm_model_place(model, element, row);
     return row;
+}
+
+void pgkm_model_place(const PgkmModel *model, PgkmElement element, double *row, int64 number)
+{
+    if (!pgkm_transform_row(row, model->d, model->center, model->scale, model->metric, element))
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("features are a zero vector, which has no direction for metric cosine"),
+                        number == 0 ? 0 : errdetail("It is row %lld of those that are used.", (long long)number)));
 }
 
 /* A squared distance as the functions return it. */
@@ -46,7 +52,7 @@ static double reported(double square, PgkmMetric metric)
 static bool nearest(FunctionCallInfo fcinfo, int32 *label, double *distance)
 {
     const PgkmModel *model = pgkm_cached_model<PgkmModel, pgkm_model_read>(fcinfo, ARGUMENT_MODEL);
-    double *const row = row_argument(fcinfo, model);
+    double *const row = pgkm_model_row(fcinfo, ARGUMENT_FEATURES, model);
     double square;
 
     if (row == NULL)
@@ -86,7 +92,7 @@ Datum pgkm_kmeans_distance(PG_FUNCTION_ARGS)
 Datum pgkm_kmeans_transform(PG_FUNCTION_ARGS)
 {
     const PgkmModel *model = pgkm_cached_model<PgkmModel, pgkm_model_read>(fcinfo, ARGUMENT_MODEL);
-    double *const row = row_argument(fcinfo, model);
+    double *const row = pgkm_model_row(fcinfo, ARGUMENT_FEATURES, model);
 
     if (row == NULL)
         PG_RETURN_NULL();

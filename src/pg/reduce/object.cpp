@@ -127,7 +127,7 @@ void reduce_read_let(ReduceSource *source, JsonbContainer *let)
 {
     const char *const message = "let must be a JSON object of expressions";
 
-    if (!JsonContainerIsObject(let))
+    if (let == NULL || !JsonContainerIsObject(let))
         raise_invalid(message, NULL);
     source->lets = (PgkmLet *)palloc((JsonContainerSize(let) + 1) * sizeof(PgkmLet));
     reduce_each_field(let, [=](const char *name, const JsonbValue *value) {
@@ -137,44 +137,22 @@ void reduce_read_let(ReduceSource *source, JsonbContainer *let)
     });
 }
 
-static void get_texts(FunctionCallInfo fcinfo, int first, const char **texts)
-{
-    for (int i = 0; i < REDUCE_TEXTS; ++i)
-        texts[i] = PG_ARGISNULL(first + i) ? NULL : text_to_cstring(PG_GETARG_TEXT_PP(first + i));
-}
-
-void reduce_read_arguments(ReduceSource *source, FunctionCallInfo fcinfo, int first)
-{
-    const int let = first + REDUCE_TEXTS;
-    const char *texts[REDUCE_TEXTS];
-
-    make_source(source, 1);
-    get_texts(fcinfo, first, texts);
-    if (!PG_ARGISNULL(let))
-        reduce_read_let(source, &PG_GETARG_JSONB_P(let)->root);
-    source->exact = !PG_ARGISNULL(let + 1) && PG_GETARG_BOOL(let + 1);
-    add_object(source, NULL, texts);
-}
-
 Datum reduce_value_of_arguments(FunctionCallInfo fcinfo, int first)
 {
     const int let = first + REDUCE_TEXTS;
-    const char *texts[REDUCE_TEXTS];
     StringInfoData json;
 
     initStringInfo(&json);
-    get_texts(fcinfo, first, texts);
     for (int i = 0; i < REDUCE_TEXTS; ++i)
-        if (texts[i] != NULL) {
-            appendStringInfo(&json, "%s\"%s\": ", json.len == 0 ? "{" : ", ", text_names[i]);
-            escape_json(&json, texts[i]);
+        if (!PG_ARGISNULL(first + i)) {
+            appendStringInfo(&json, ", \"%s\": ", text_names[i]);
+            escape_json(&json, text_to_cstring(PG_GETARG_TEXT_PP(first + i)));
         }
     if (!PG_ARGISNULL(let))
         appendStringInfo(&json, ", \"let\": %s", JsonbToCString(NULL, &PG_GETARG_JSONB_P(let)->root, 0));
     if (!PG_ARGISNULL(let + 1))
         appendStringInfo(&json, ", \"exact\": %s", PG_GETARG_BOOL(let + 1) ? "true" : "false");
-    appendStringInfoChar(&json, '}');
-    return DirectFunctionCall1(jsonb_in, CStringGetDatum(json.data));
+    return DirectFunctionCall1(jsonb_in, CStringGetDatum(psprintf("{%s}", json.len == 0 ? "" : json.data + 2)));
 }
 
 /* The number of the text of that name; REDUCE_TEXTS for none. */
@@ -201,8 +179,8 @@ static void read_object(ReduceSource *source, JsonbContainer *container, const c
             texts[text] = value->type == jbvNull ? NULL : copy_text(value);
         else if (name == NULL && strcmp(key, "exact") == 0 && value->type == jbvBool)
             source->exact = value->val.boolean;
-        else if (name == NULL && strcmp(key, "let") == 0 && value->type == jbvBinary)
-            reduce_read_let(source, value->val.binary.data);
+        else if (name == NULL && strcmp(key, "let") == 0)
+            reduce_read_let(source, value->type == jbvBinary ? value->val.binary.data : NULL);
         else
             raise_invalid(psprintf("a reduction object has no text \"%s\"", key), name);
     });

@@ -44,16 +44,16 @@ static void reduce_each_field(JsonbContainer *object, Visit visit)
 
 /* Texts are parsed as they are read. What does not go with what is 22023. */
 
-/* One object, of arguments from there on: the texts, let, exact. */
-void reduce_read_arguments(ReduceSource *source, FunctionCallInfo fcinfo, int first);
-
-/* One of a JSON object with these keys, which is made of such arguments. */
+/* One object, of a JSON object with the texts, let and exact. */
 void reduce_read_value(ReduceSource *source, Jsonb *value);
+
+/* Such a value, of arguments from there on. */
 Datum reduce_value_of_arguments(FunctionCallInfo fcinfo, int first);
 
 /* Those of a JSON object of objects, each with its texts. */
 void reduce_read_objects(ReduceSource *source, Jsonb *objects);
 
+/* NULL is no object. */
 void reduce_read_let(ReduceSource *source, JsonbContainer *let);
 
 #endif

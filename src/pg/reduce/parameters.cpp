@@ -7,9 +7,9 @@
 
 #include "pg/reduce/object.h"
 #include "pg/run/memory_account.h"
-#include "pg/values/json_text.h"
 
 extern "C" {
+#include "common/shortest_dec.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
@@ -160,18 +160,31 @@ List *reduce_parameters_copy(const List *parameters)
     return copy;
 }
 
+/* The shortest text that reads back as the number, whatever extra_float_digits says. */
+static void append_number(StringInfo text, double value)
+{
+    char digits[DOUBLE_SHORTEST_DECIMAL_LEN];
+
+    double_to_shortest_decimal_buf(value, digits);
+    appendStringInfoString(text, digits);
+}
+
+/* The values as a list of lists, a list or a number. */
 static void append_values(StringInfo text, const PgkmNamed *name)
 {
-    if (name->dimensions == 0)
-        pgkm_append_double(text, name->values[0]);
-    else if (name->dimensions == 1)
-        pgkm_append_list(text, name->values, name->extent[0]);
-    for (int64 row = 0; row < name->extent[0] && name->dimensions == 2; ++row) {
-        CHECK_FOR_INTERRUPTS();
-        appendStringInfoString(text, row == 0 ? "[" : ", ");
-        pgkm_append_list(text, name->values + row * name->extent[1], name->extent[1]);
+    static const char *const opening[] = {"", "[", "[["};
+    static const char *const closing[] = {"", "]", "]]"};
+    const int64 width = name->extent[1];
+
+    for (int64 i = 0; i < numbers_of(name); ++i) {
+        const bool begins_row = name->dimensions == 2 && i % width == 0;
+
+        if (i % 4096 == 0)
+            CHECK_FOR_INTERRUPTS();
+        appendStringInfoString(text, i == 0 ? opening[name->dimensions] : begins_row ? "], [" : ",");
+        append_number(text, name->values[i]);
     }
-    appendStringInfoString(text, name->dimensions == 2 ? "]" : "");
+    appendStringInfoString(text, closing[name->dimensions]);
 }
 
 Jsonb *reduce_parameters_jsonb(const List *parameters)

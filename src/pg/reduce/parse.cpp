@@ -313,13 +313,13 @@ static char *without_braces(const char *text)
     return bare;
 }
 
+/* SELECT of expressions, and nothing else. */
 static bool is_list_alone(const SelectStmt *statement)
 {
-    return statement->distinctClause == NIL && statement->intoClause == NULL && statement->fromClause == NIL &&
-           statement->whereClause == NULL && statement->groupClause == NIL && statement->havingClause == NULL &&
-           statement->windowClause == NIL && statement->valuesLists == NIL && statement->sortClause == NIL &&
-           statement->limitOffset == NULL && statement->limitCount == NULL && statement->lockingClause == NIL &&
-           statement->withClause == NULL && statement->op == SETOP_NONE && statement->targetList != NIL;
+    SelectStmt *const list = makeNode(SelectStmt);
+
+    list->targetList = statement->targetList;
+    return list->targetList != NIL && equal(list, statement);
 }
 
 static RawStmt *parse_sql(const ReduceText *text)

@@ -90,15 +90,15 @@ static void begin_call(ReduceCall *call, FunctionCallInfo fcinfo, const char *fu
 static void read_arguments(ReduceCall *call, FunctionCallInfo fcinfo, const char *function)
 {
     begin_call(call, fcinfo, function, REDUCE_PARAMS);
-    if (PG_ARGISNULL(REDUCE_VALUE)) {
-        reduce_read_arguments(&call->source, fcinfo, REDUCE_INDEX);
-        return;
-    }
     for (int i = REDUCE_INDEX; i < REDUCE_LAYOUT; ++i)
-        if (!PG_ARGISNULL(i))
+        if (!PG_ARGISNULL(REDUCE_VALUE) && !PG_ARGISNULL(i))
             ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                             errmsg("a reduction is given as a value or by its texts, not by both")));
-    reduce_read_value(&call->source, PG_GETARG_JSONB_P(REDUCE_VALUE));
+
+    const Datum value =
+        PG_ARGISNULL(REDUCE_VALUE) ? reduce_value_of_arguments(fcinfo, REDUCE_INDEX) : PG_GETARG_DATUM(REDUCE_VALUE);
+
+    reduce_read_value(&call->source, DatumGetJsonbP(value));
 }
 
 /*
@@ -108,10 +108,11 @@ static void read_arguments(ReduceCall *call, FunctionCallInfo fcinfo, const char
  */
 Datum pgkm_reduction_define(PG_FUNCTION_ARGS)
 {
+    const Datum value = reduce_value_of_arguments(fcinfo, 0);
     ReduceSource source;
 
-    reduce_read_arguments(&source, fcinfo, 0);
-    PG_RETURN_DATUM(reduce_value_of_arguments(fcinfo, 0));
+    reduce_read_value(&source, DatumGetJsonbP(value));
+    PG_RETURN_DATUM(value);
 }
 
 /*

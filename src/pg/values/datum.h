@@ -106,8 +106,8 @@ NullableDatum pgkm_vector_value(FmgrInfo *flinfo, int number, const NullableDatu
 
 /* Functions below raise the faults of a row, and return false or NULL for a row to skip. */
 
-/* Opens a row's features. */
-bool pgkm_open_row(const NullableDatum *features, PgkmVector *vector, const char *noun = "feature");
+/* Opens a row's features, a value of argument `number`. */
+bool pgkm_open_row(FmgrInfo *flinfo, int number, NullableDatum features, PgkmVector *vector);
 
 /* The features in argument `number` as d float64 values, palloc'd; *element becomes the arithmetic of their type.
  * `fills` are d values for elements that are NULL, or NULL: then such an element is a fault. */

@@ -64,16 +64,23 @@ void pgkm_check_length(int32 expected, int32 found)
         pgkm_raise_row_fault(&fault, NULL);
 }
 
-bool pgkm_open_row(const NullableDatum *features, PgkmVector *vector, const char *noun)
+/* Opens the features in argument `number`; false for a row to skip (PGKM_ROW_NULL), and for one that has a fault. */
+static bool open_argument(FmgrInfo *flinfo, int number, NullableDatum *features, PgkmVector *vector,
+                          PgkmRowFault *fault)
+{
+    *features = pgkm_vector_value(flinfo, number, features);
+    fault->kind = PGKM_ROW_NULL;
+    return !features->isnull && pgkm_open_vector(features->value, vector, fault);
+}
+
+bool pgkm_open_row(FmgrInfo *flinfo, int number, NullableDatum features, PgkmVector *vector)
 {
     PgkmRowFault fault;
 
-    if (features->isnull)
-        return false;
-    if (pgkm_open_vector(features->value, vector, &fault))
+    if (open_argument(flinfo, number, &features, vector, &fault))
         return true;
     if (fault.kind != PGKM_ROW_NULL)
-        pgkm_raise_row_fault(&fault, NULL, noun);
+        pgkm_raise_row_fault(&fault, NULL);
     return false;
 }
 
@@ -115,10 +122,10 @@ static bool read_incomplete(Datum array, Oid element_type, int32 d, const double
 double *pgkm_read_row(FunctionCallInfo fcinfo, int number, int32 d, const char *noun, PgkmElement *element,
                       const double *fills)
 {
-    const NullableDatum features = pgkm_vector_value(fcinfo->flinfo, number, &fcinfo->args[number]);
+    NullableDatum features = fcinfo->args[number];
     PgkmVector vector;
-    PgkmRowFault fault = {PGKM_ROW_NULL, 0, 0, 0};
-    const bool opened = !features.isnull && pgkm_open_vector(features.value, &vector, &fault);
+    PgkmRowFault fault;
+    const bool opened = open_argument(fcinfo->flinfo, number, &features, &vector, &fault);
 
     if (!opened && fault.kind == PGKM_ROW_NULL)
         return NULL;
@@ -155,9 +162,9 @@ static double weight_argument(FunctionCallInfo fcinfo, int number)
 
 bool pgkm_row_arguments(FunctionCallInfo fcinfo, int features, int weight_number, PgkmVector *vector, double *weight)
 {
-    const NullableDatum array = pgkm_vector_value(fcinfo->flinfo, features, &fcinfo->args[features]);
-    PgkmRowFault fault = {PGKM_ROW_NULL, 0, 0, 0};
-    const bool opened = !array.isnull && pgkm_open_vector(array.value, vector, &fault);
+    NullableDatum array = fcinfo->args[features];
+    PgkmRowFault fault;
+    const bool opened = open_argument(fcinfo->flinfo, features, &array, vector, &fault);
 
     if (!opened && fault.kind == PGKM_ROW_NULL)
         return false;
