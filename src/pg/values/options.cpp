@@ -4,6 +4,7 @@
 #include "pg/values/options.h"
 
 #include <cmath>
+#include <span>
 
 #include "pg/values/datum.h"
 
@@ -66,26 +67,25 @@ static bool is_array(const PgkmField *field)
     return field->takes == PGKM_TAKES_MATRIX || field->takes == PGKM_TAKES_ARRAY;
 }
 
-/* All arrays of a field. */
-template <typename Visit>
-static void for_each_array(const PgkmField *field, const void *options, Visit visit)
+/* Fields with those that a model gives. */
+static std::span<const PgkmField> all_fields(const PgkmOptionsType *type)
 {
-    if (is_array(field))
-        visit(&value_of<PgkmGiven>(field, options));
-    if (field->takes != PGKM_TAKES_MODEL)
-        return;
-
-    const PgkmGivenModel *const model = &value_of<PgkmGivenModel>(field, options);
-
-    for (const PgkmGiven *array : {&model->centroids, &model->center, &model->scale})
-        visit(array);
+    return {type->composite.fields, (Size)(type->composite.count + type->given_by_model)};
 }
 
 template <typename Visit>
 static void for_each_array(const PgkmOptionsType *type, const void *options, Visit visit)
 {
-    for (int i = 0; i < type->composite.count; ++i)
-        for_each_array(&type->composite.fields[i], options, visit);
+    for (const PgkmField &field : all_fields(type))
+        if (is_array(&field))
+            visit(&value_of<PgkmGiven>(&field, options));
+}
+
+/* Whether the number is the one that stands for NULL. */
+static bool is_none(const PgkmField *field, const void *options)
+{
+    return (field->takes == PGKM_TAKES_SHARE && value_of<double>(field, options) == 0) ||
+           (field->takes == PGKM_TAKES_SIZE && value_of<int32>(field, options) == 0);
 }
 
 /* --- reading --- */
@@ -254,18 +254,17 @@ Datum pgkm_options_make(FunctionCallInfo fcinfo, const PgkmOptionsType *type)
 
 static void put_json_value(const PgkmField *field, const void *options, StringInfo json)
 {
-    bool given = false;
-
-    for_each_array(field, options, [&given](const PgkmGiven *array) { given = given || array->dimensions > 0; });
+    if (is_none(field, options)) {
+        appendStringInfoString(json, "null");
+        return;
+    }
     switch (field->takes) {
     case PGKM_TAKES_WORD:
         escape_json(json, pgkm_word_of(field->words, value_of<int32>(field, options)));
         break;
     case PGKM_TAKES_COUNT:
-        appendStringInfo(json, "%d", value_of<int32>(field, options));
-        break;
     case PGKM_TAKES_SIZE:
-        appendStringInfo(json, value_of<int32>(field, options) == 0 ? "null" : "%d", value_of<int32>(field, options));
+        appendStringInfo(json, "%d", value_of<int32>(field, options));
         break;
     case PGKM_TAKES_SEED:
         appendStringInfo(json, "%lld", (long long)value_of<int64>(field, options));
@@ -274,14 +273,11 @@ static void put_json_value(const PgkmField *field, const void *options, StringIn
         appendStringInfoString(json, value_of<int32>(field, options) != 0 ? "true" : "false");
         break;
     case PGKM_TAKES_SHARE:
-        appendStringInfo(json, value_of<double>(field, options) == 0 ? "null" : "%.17g",
-                         value_of<double>(field, options));
-        break;
     case PGKM_TAKES_AMOUNT:
         appendStringInfo(json, "%.17g", value_of<double>(field, options));
         break;
     default:
-        appendStringInfoString(json, given ? "\"given\"" : "null");
+        appendStringInfoString(json, value_of<PgkmGiven>(field, options).dimensions > 0 ? "\"given\"" : "null");
     }
 }
 
@@ -328,14 +324,8 @@ static bool same_field(const PgkmField *field, const void *a, const void *b)
         return value_of<uint64>(field, a) == value_of<uint64>(field, b);
     case PGKM_TAKES_MATRIX:
     case PGKM_TAKES_ARRAY:
+    case PGKM_TAKES_MODEL: /* as far as its centroids */
         return same_given(&value_of<PgkmGiven>(field, a), &value_of<PgkmGiven>(field, b));
-    case PGKM_TAKES_MODEL: {
-        const PgkmGivenModel *const one = &value_of<PgkmGivenModel>(field, a);
-        const PgkmGivenModel *const other = &value_of<PgkmGivenModel>(field, b);
-
-        return one->metric == other->metric && same_given(&one->centroids, &other->centroids) &&
-               same_given(&one->center, &other->center) && same_given(&one->scale, &other->scale);
-    }
     default:
         return value_of<int32>(field, a) == value_of<int32>(field, b);
     }
@@ -348,23 +338,14 @@ static bool is_valid(const PgkmField *field, const void *options)
         return pgkm_word_of(field->words, value_of<int32>(field, options)) != NULL;
     case PGKM_TAKES_SWITCH:
         return value_of<int32>(field, options) == 0 || value_of<int32>(field, options) == 1;
-    case PGKM_TAKES_SHARE:
-        return value_of<double>(field, options) == 0 || complaint(field, options) == NULL;
-    case PGKM_TAKES_SIZE:
-        return value_of<int32>(field, options) == 0 || complaint(field, options) == NULL;
     case PGKM_TAKES_MATRIX:
-    case PGKM_TAKES_ARRAY:
-    case PGKM_TAKES_MODEL: {
-        const bool is_model = field->takes == PGKM_TAKES_MODEL;
-        bool valid = !is_model || pgkm_word_of(field->words, value_of<PgkmGivenModel>(field, options).metric) != NULL;
+    case PGKM_TAKES_ARRAY: {
+        const PgkmGiven *const given = &value_of<PgkmGiven>(field, options);
 
-        for_each_array(field, options, [&valid](const PgkmGiven *given) {
-            valid = valid && all_usable(given->values, given_size(given) / sizeof(double));
-        });
-        return valid;
+        return all_usable(given->values, given_size(given) / sizeof(double));
     }
     default:
-        return complaint(field, options) == NULL;
+        return is_none(field, options) || complaint(field, options) == NULL;
     }
 }
 
@@ -382,16 +363,16 @@ void pgkm_options_refuse(const PgkmOptionsType *type, const void *options, const
 
 bool pgkm_options_same(const PgkmOptionsType *type, const void *a, const void *b)
 {
-    for (int i = 0; i < type->composite.count; ++i)
-        if (!same_field(&type->composite.fields[i], a, b))
+    for (const PgkmField &field : all_fields(type))
+        if (!same_field(&field, a, b))
             return false;
     return true;
 }
 
 bool pgkm_options_are_valid(const PgkmOptionsType *type, const void *options)
 {
-    for (int i = 0; i < type->composite.count; ++i)
-        if (!is_valid(&type->composite.fields[i], options))
+    for (const PgkmField &field : all_fields(type))
+        if (!is_valid(&field, options))
             return false;
     return true;
 }

@@ -36,14 +36,15 @@ enum PgkmTakes {
     PGKM_TAKES_MATRIX, /* an array of two dimensions: PgkmGiven */
     PGKM_TAKES_ARRAY,  /* an array of one to three dimensions: PgkmGiven */
     PGKM_TAKES_SIZE,   /* at least 1: int32, 0 for NULL */
-    PGKM_TAKES_MODEL   /* a model, by the field's function `read`: PgkmGivenModel, whose metric is one of the words */
+    PGKM_TAKES_MODEL   /* a model, by the field's function `read`: PgkmGivenModel */
 };
 
 struct PgkmOptionsType {
     PgkmCompositeType composite;
     void (*set_default)(void *options);
-    void (*settle)(void *options) =
-        NULL; /* what options say about each other: 22023, or the values that follow; or NULL */
+    /* What options say about each other: 22023, or the values that follow; or NULL. */
+    void (*settle)(void *options) = NULL;
+    int given_by_model = 0; /* fields behind those of the type: what a model among the options gives */
 };
 
 /* The options of any algorithm; plain data but for pointers to arrays. */
