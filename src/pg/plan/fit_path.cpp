@@ -9,6 +9,7 @@
 
 extern "C" {
 #include "nodes/nodeFuncs.h"
+#include "optimizer/pathnode.h"
 }
 
 static const char *const fits[] = {"pgkm_kmeans_fit", "pgkm_gmm_table_fit", "pgkm_pca_table_fit", "pgkm_kmeans_sweep",
@@ -48,7 +49,7 @@ static Path *keep(Path *path)
     kept->path.type = T_CustomPath;
     kept->path.pathtype = T_CustomScan;
     kept->flags = CUSTOMPATH_SUPPORT_PROJECTION;
-    kept->custom_paths = list_make1(path);
+    kept->custom_paths = list_make1(create_material_path(path->parent, path));
     kept->methods = &path_methods;
     return &kept->path;
 }
