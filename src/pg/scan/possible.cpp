@@ -30,22 +30,22 @@ struct Search {
     const PlannedStmt *statement;
     const TableQuery *query;
     bool others;           /* foreign tables are left out */
+    bool has_row_security; /* of one of the tables */
     MemoryContext context; /* of the list */
     List *tables;          /* ScanTable */
-    const char *obstacle;
 };
 
-/* Where a table has the columns. False when one is computed. */
-static bool find_places(const Scan *scan, int n_columns, AttrNumber *places)
+/* Where a table has the columns; or why it has one of them not. */
+static const char *find_places(const TableQuery *query, const Scan *scan, int n_columns, AttrNumber *places)
 {
     for (int i = 0; i < n_columns; ++i) {
         const Var *const column = (const Var *)((const TargetEntry *)list_nth(scan->plan.targetlist, i))->expr;
 
         if (!IsA(column, Var) || column->varattno <= 0)
-            return false;
+            return psprintf("Column \"%s\" is computed.", table_query_column(query, i));
         places[i] = column->varattno - 1;
     }
-    return true;
+    return NULL;
 }
 
 static const char *table_obstacle(Oid id)
@@ -61,7 +61,7 @@ static const char *table_obstacle(Oid id)
     return obstacle;
 }
 
-static bool add_table(Search *search, const Scan *scan)
+static const char *add_table(Search *search, const Scan *scan)
 {
     const RangeTblEntry *const entry = rt_fetch(scan->scanrelid, search->statement->rtable);
     MemoryContext caller = MemoryContextSwitchTo(search->context);
@@ -74,36 +74,51 @@ static bool add_table(Search *search, const Scan *scan)
 
     table->id = entry->relid;
     search->tables = lappend(search->tables, table);
+
+    const char *const obstacle = table_obstacle(entry->relid);
+    const char *const result = obstacle == NULL ? find_places(search->query, scan, n_columns, table->places) : obstacle;
+
     MemoryContextSwitchTo(caller);
-    search->obstacle = table_obstacle(entry->relid);
-    return search->obstacle == NULL && find_places(scan, n_columns, table->places);
+    return result;
 }
 
-/* False when the plan is something else than scans of tables. */
-static bool add_tables(Search *search, Plan *plan)
+/* Of no tables, or of those that a condition without columns rules out. */
+static bool is_empty(const Result *result)
 {
+    const Node *const first =
+        result->resconstantqual == NULL ? NULL : (const Node *)linitial((const List *)result->resconstantqual);
+
+    return first != NULL && IsA(first, Const) && !DatumGetBool(((const Const *)first)->constvalue);
+}
+
+/* Adds the tables that a plan scans; or why it does something else. */
+static const char *add_tables(Search *search, Plan *plan)
+{
+    const char *obstacle = NULL;
     ListCell *cell;
 
     if (plan->qual != NIL || plan->initPlan != NIL)
-        return false;
+        return search->has_row_security ? "Row-level security selects its rows." : "It is a view with a condition.";
     switch (nodeTag(plan)) {
     case T_SeqScan:
         return add_table(search, (const Scan *)plan);
     case T_ForeignScan:
-        return search->others;
+        return search->others ? NULL : "It is a foreign table or has foreign tables below it.";
     case T_Append:
         foreach (cell, ((const Append *)plan)->appendplans)
-            if (!add_tables(search, (Plan *)lfirst(cell)))
-                return false;
-        return true;
-    case T_Result: { /* of no tables, or of those that a condition without columns rules out */
-        const List *const condition = (const List *)((const Result *)plan)->resconstantqual;
-        const Node *const first = condition == NIL ? NULL : (const Node *)linitial(condition);
-
-        return first != NULL && IsA(first, Const) && !DatumGetBool(((const Const *)first)->constvalue);
-    }
+            if (obstacle == NULL)
+                obstacle = add_tables(search, (Plan *)lfirst(cell));
+        return obstacle;
+    case T_Result:
+        return is_empty((const Result *)plan) ? NULL : "It is a view without a table.";
+    case T_IndexScan:
+    case T_IndexOnlyScan:
+    case T_BitmapHeapScan:
+        return "The planner reads it by an index.";
+    case T_CustomScan:
+        return "Another extension reads it.";
     default:
-        return false;
+        return "It is a view that does more than name columns of a table: it joins, sorts, groups or computes.";
     }
 }
 
@@ -111,7 +126,7 @@ const char *scan_find_tables(const TableQuery *query, bool others, List **tables
 {
     const int nest_level = NewGUCNestLevel();
     TableDecoder decoder;
-    Search search = {NULL, query, others, CurrentMemoryContext, NIL, NULL};
+    Search search = {NULL, query, others, false, CurrentMemoryContext, NIL};
 
     SPI_connect();
     table_select_settings();
@@ -123,16 +138,17 @@ const char *scan_find_tables(const TableQuery *query, bool others, List **tables
 
     CachedPlan *const cached = SPI_plan_get_cached_plan(prepared);
 
+    search.has_row_security = ((const CachedPlanSource *)linitial(SPI_plan_get_plan_sources(prepared)))->dependsOnRLS;
     search.statement = linitial_node(PlannedStmt, cached->stmt_list);
     pgkm_check_permissions(search.statement);
-    if (!(search.statement->subplans == NIL && add_tables(&search, search.statement->planTree)) &&
-        search.obstacle == NULL)
-        search.obstacle = "The planner reads it by something else than sequential scans.";
+
+    const char *const obstacle = add_tables(&search, search.statement->planTree);
+
     ReleaseCachedPlan(cached, NULL);
     SPI_finish();
     AtEOXact_GUC(false, nest_level);
     *tables = search.tables;
-    return search.obstacle;
+    return obstacle;
 }
 
 /* Why the query cannot be read directly, for a DETAIL; NULL when it can, from *tables. */

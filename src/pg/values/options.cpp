@@ -45,7 +45,8 @@ int32 pgkm_word_argument(const NullableDatum *argument, const char *name, const 
     int32 value = if_null;
 
     if (!argument->isnull && !pgkm_word_find(words, TextDatumGetCString(argument->value), &value))
-        pgkm_raise_option(name, words->takes, words->hint);
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("%s must be %s", name, words->takes),
+                        errhint("%s", words->hint)));
     return value;
 }
 
