@@ -72,14 +72,12 @@ bool shared_rows_leave(SharedRows *shared, dsa_area *area, PgkmRows *rows)
 
     if (!shared_area_has_room(area, shared->block, bytes))
         return false;
-    pgkm_memory_reserve(bytes);
-    rows->reserved += bytes;
+    pgkm_memory_hold(&rows->reserved, bytes);
 
     const dsa_pointer place = shared_area_allocate(area, bytes);
 
     if (!DsaPointerIsValid(place)) {
-        rows->reserved -= bytes;
-        pgkm_memory_release(bytes);
+        pgkm_memory_hold(&rows->reserved, -(int64)bytes);
         return false;
     }
 

@@ -158,15 +158,16 @@ static void label_partition(FunctionCallInfo fcinfo, PartitionFit *fit, int32 *l
 /* The partition's memory goes by itself; the account has to be told. */
 static void release_labels(void *partition_labels)
 {
-    pgkm_memory_release(((PartitionLabels *)partition_labels)->reserved);
+    PartitionLabels *const local = (PartitionLabels *)partition_labels;
+
+    pgkm_memory_hold(&local->reserved, -(int64)local->reserved);
 }
 
 static int32 *allocate_labels(PartitionLabels *local, MemoryContext partition, int64 n)
 {
     const uint64 bytes = (uint64)n * sizeof(int32);
 
-    pgkm_memory_reserve(bytes);
-    local->reserved = bytes;
+    pgkm_memory_hold(&local->reserved, bytes);
     local->on_reset.func = release_labels;
     local->on_reset.arg = local;
     MemoryContextRegisterResetCallback(partition, &local->on_reset);

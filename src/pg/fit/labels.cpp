@@ -33,7 +33,7 @@ void table_labels_get(const TableLabels *labels, const TableCursor *cursor, Tabl
     const PgkmResult *const result = labels->result;
 
     label->ctid = &rows->ctids[cursor->position];
-    label->table = rows->wants.table ? rows->tables[cursor->position] : labels->call->relation.id;
+    label->table = table_rows_table(rows, cursor->position);
     label->clustered = cursor->used >= 0;
     if (label->clustered)
         label->cluster = result->labels[cursor->used];

@@ -157,7 +157,7 @@ Datum pgkm_kmeans_outliers(PG_FUNCTION_ARGS)
     qsort(outliers.list, outliers.count, sizeof(Outlier), compare);
     for (int64 i = 0; i < outliers.count; ++i) {
         const Outlier *const one = &outliers.list[i];
-        const Oid table = rows->wants.table ? rows->tables[one->position] : call->relation.id;
+        const Oid table = table_rows_table(rows, one->position);
         const double distance = fit_distance(one->square, model.metric);
 
         CHECK_FOR_INTERRUPTS();

@@ -8,6 +8,7 @@
 #include "pg/query/vector.h"
 
 extern "C" {
+#include "access/htup_details.h"
 #include "catalog/pg_type.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
@@ -24,12 +25,16 @@ const char *table_origin_name(const TableOrigin *origin, bool with_table)
     return with_table ? psprintf("%s of %s", ctid, get_rel_name(origin->table)) : ctid;
 }
 
-/* A row as it is decoded. */
+/* A row as it is decoded, and the array or vector of it that was opened last. */
 struct Row {
     const TableDecoder *decoder;
     const TableQuery *query;
-    TupleTableSlot *slot;
+    const TupleTableSlot *slot;
     const TableOrigin *origin;
+    int column; /* whose array that is; -1: none */
+    bool opened;
+    PgkmVector vector;  /* if it is open */
+    PgkmRowFault fault; /* if not */
 };
 
 static inline bool is_null(const Row *row, int column)
@@ -48,12 +53,12 @@ static const char *place_of(const Row *row)
     return row->decoder->with_ctid ? table_origin_name(row->origin, row->decoder->with_table) : NULL;
 }
 
-[[noreturn]] static void raise_null(const char *what, const char *place)
+[[noreturn]] static void raise_null(const Row *row, const char *what)
 {
-    ereport(ERROR,
-            (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("%s must not be null", what), pgkm_detail_of_row(place),
-             errhint("With nulls => 'skip' such rows take no part, with nulls => 'mean' they get the column's "
-                     "mean.")));
+    ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("%s must not be null", what),
+                    pgkm_detail_of_row(place_of(row)),
+                    errhint("With nulls => 'skip' such rows take no part, with nulls => 'mean' they get the column's "
+                            "mean.")));
     pg_unreachable();
 }
 
@@ -62,14 +67,14 @@ static const char *place_of(const Row *row)
     const char *const what = psprintf("column \"%s\"", column);
 
     if (kind == PGKM_ROW_NULL_ELEMENT && row->query->takes_nulls)
-        raise_null(what, place_of(row));
+        raise_null(row, what);
     pgkm_raise_value_fault(kind, what, place_of(row));
 }
 
 [[noreturn]] static void raise_array(const Row *row, const PgkmRowFault *fault)
 {
     if (fault->kind == PGKM_ROW_NULL_ELEMENT && row->query->takes_nulls)
-        raise_null(psprintf("feature %d", fault->position), place_of(row));
+        raise_null(row, psprintf("feature %d", fault->position));
     pgkm_raise_row_fault(fault, place_of(row));
 }
 
@@ -82,7 +87,7 @@ static const char *place_of(const Row *row)
 
 /* --- which rows take part --- */
 
-static bool passes_filter(const Row *row)
+static inline bool passes_filter(const Row *row)
 {
     const int filter = row->decoder->filter;
 
@@ -96,8 +101,6 @@ static double read_weight(const Row *row)
     double weight;
     PgkmRowFault fault;
 
-    if (column == NULL)
-        return 1.0;
     if (is_null(row, row->decoder->weight))
         return 0.0;
     if (!pgkm_read_number(value_of(row, row->decoder->weight), column->type, 1, &weight, &fault))
@@ -107,91 +110,170 @@ static double read_weight(const Row *row)
     return weight;
 }
 
-/* Opens the array or vector of a column. */
-static bool open_column(const Row *row, int i, PgkmVector *vector, PgkmRowFault *fault)
+/* Opens the array or vector of a column; row->fault tells why it cannot be. */
+static bool open_column(Row *row, int i)
 {
     const TableColumn *const column = &row->query->features[i];
 
-    fault->kind = PGKM_ROW_NULL;
+    if (row->column == i)
+        return row->opened;
+    row->column = i;
+    row->fault.kind = PGKM_ROW_NULL;
     if (is_null(row, i))
-        return false;
-    if (column->kind == COLUMN_VECTOR || column->kind == COLUMN_HALFVEC) {
-        table_vector_open(column, value_of(row, i), vector);
-        return true;
-    }
-    return pgkm_open_vector(value_of(row, i), vector, fault);
+        return row->opened = false;
+    if (column->kind != COLUMN_VECTOR && column->kind != COLUMN_HALFVEC)
+        return row->opened = pgkm_open_vector(value_of(row, i), &row->vector, &row->fault);
+    table_vector_open(column, value_of(row, i), &row->vector);
+    return row->opened = true;
 }
 
-/* Whether the row takes no part because all columns, the array or all its elements are NULL. For an array, *opened
- * tells whether *vector is what it holds; if not, *fault is what is wrong with it. */
-static bool is_null_row(const Row *row, bool *opened, PgkmVector *vector, PgkmRowFault *fault)
+static inline bool is_number(const Row *row, int i)
 {
-    for (int i = 0; i < row->query->n_features; ++i) {
-        if (is_null(row, i))
-            continue;
-        if (row->query->features[i].kind == COLUMN_NUMBER)
+    return row->query->features[i].kind == COLUMN_NUMBER;
+}
+
+/* Whether the row takes no part because all columns, the array or all its elements are NULL. */
+static inline bool is_null_row(Row *row)
+{
+    for (int i = 0; i < row->query->n_features; ++i)
+        if (!is_null(row, i) && (is_number(row, i) || open_column(row, i) || row->fault.kind != PGKM_ROW_NULL))
             return false;
-        *opened = open_column(row, i, vector, fault);
-        if (*opened || fault->kind != PGKM_ROW_NULL)
-            return false;
-    }
     return true;
 }
 
-/* Whether a row that is no NULL row lacks a value all the same. `fault` is that of its array, where that is not open.
- */
-static bool lacks_value(const Row *row, bool opened, const PgkmRowFault *fault)
+/* Whether an array has NULLs among its elements. */
+static bool is_incomplete(Row *row, int i)
+{
+    return !open_column(row, i) && row->fault.kind == PGKM_ROW_NULL_ELEMENT;
+}
+
+/* Whether a row that is no NULL row lacks a value all the same. */
+static bool lacks_value(Row *row)
 {
     for (int i = 0; i < row->query->n_features; ++i)
-        if (is_null(row, i))
+        if (is_null(row, i) || (!is_number(row, i) && is_incomplete(row, i)))
             return true;
-    return row->query->features[0].kind != COLUMN_NUMBER && !opened && fault->kind == PGKM_ROW_NULL_ELEMENT;
+    return false;
 }
 
 /* --- features --- */
 
-/* The first row decides d for all. */
-static PgkmRows *used_rows(const Row *row, TableRows *rows, int32 d)
-{
-    if (rows->used == NULL)
-        rows->used = pgkm_rows_create(rows->context, row->decoder->element, d, row->query->weight != NULL);
-    return rows->used;
-}
-
-static void write_missing(PgkmElement element, char *out)
+static inline char *write_value(PgkmElement element, double value, char *out)
 {
     if (element == PGKM_FLOAT32)
-        *(float *)out = get_float4_nan();
+        *(float *)out = (float)value;
     else
-        *(double *)out = get_float8_nan();
+        *(double *)out = value;
+    return out + pgkm_element_size(element);
 }
 
-/* A number; false and *fault for one that must not be. */
-static inline bool write_number(Datum value, Oid type, int number, PgkmElement element, char *out, PgkmRowFault *fault)
+/* The value in the place of a NULL until all rows are read. */
+static char *write_missing(PgkmElement element, char *out)
 {
-    double read;
-
-    if (!pgkm_read_number(value, type, number, &read, fault))
-        return false;
-    if (element == PGKM_FLOAT32)
-        *(float *)out = (float)read;
-    else
-        *(double *)out = read;
-    return true;
+    return write_value(element, get_float8_nan(), out);
 }
 
 /* The number of a column. */
-static inline void write_column(const Row *row, int i, PgkmElement element, char *out)
+static char *write_column(const Row *row, int i, PgkmElement element, char *out)
 {
     const TableColumn *const column = &row->query->features[i];
     PgkmRowFault fault;
+    double value;
 
     fault.kind = PGKM_ROW_NULL_ELEMENT;
-    if (unlikely(is_null(row, i) || !write_number(value_of(row, i), column->type, i + 1, element, out, &fault)))
+    if (unlikely(is_null(row, i)) && row->query->nulls == TABLE_NULLS_MEAN)
+        return write_missing(element, out);
+    if (unlikely(is_null(row, i) || !pgkm_read_number(value_of(row, i), column->type, i + 1, &value, &fault)))
         raise_column(row, column->name, fault.kind);
+    return write_value(element, value, out);
 }
 
-/* Most rows: reals none of which is NULL, infinite or NaN. What has been written of others does not count. */
+/* An array some of whose elements are NULL. */
+static char *write_incomplete(const Row *row, int i, int32 width, PgkmElement element, char *out)
+{
+    const Oid type = row->query->features[i].type;
+    Datum *values;
+    bool *nulls;
+    const int32 found = pgkm_array_elements(value_of(row, i), type, &values, &nulls);
+    PgkmRowFault fault = {PGKM_ROW_LENGTH, 0, width, found};
+    double value;
+
+    if (found != width)
+        raise_array(row, &fault);
+    for (int j = 0; j < width; ++j)
+        if (nulls[j])
+            out = write_missing(element, out);
+        else if (pgkm_read_number(values[j], type, j + 1, &value, &fault))
+            out = write_value(element, value, out);
+        else
+            raise_array(row, &fault);
+    return out;
+}
+
+[[noreturn]] static void raise_unopened(const Row *row, int i)
+{
+    if (row->fault.kind == PGKM_ROW_NULL)
+        raise_column(row, row->query->features[i].name, PGKM_ROW_NULL_ELEMENT);
+    raise_array(row, &row->fault);
+}
+
+/* The array or vector of a column. */
+static inline char *write_array(Row *row, int i, int32 width, PgkmElement element, char *out)
+{
+    if (unlikely(!open_column(row, i))) {
+        if (is_incomplete(row, i) && row->query->nulls == TABLE_NULLS_MEAN)
+            return write_incomplete(row, i, width, element, out);
+        raise_unopened(row, i);
+    }
+    if (unlikely(!pgkm_copy_row(&row->vector, element, width, out, &row->fault)))
+        raise_array(row, &row->fault);
+    return out + width * pgkm_element_size(element);
+}
+
+/* How many values the column has in this row. */
+static int32 width_of(Row *row, int i)
+{
+    Datum *values;
+    bool *nulls;
+
+    if (is_number(row, i))
+        return 1;
+    if (open_column(row, i))
+        return row->vector.length;
+    if (!is_incomplete(row, i) || row->query->nulls != TABLE_NULLS_MEAN)
+        raise_unopened(row, i);
+    return pgkm_array_elements(value_of(row, i), row->query->features[i].type, &values, &nulls);
+}
+
+/* The first row decides how long each array is, and d for all. */
+static void set_widths(Row *row, TableRows *rows)
+{
+    const int count = row->query->n_features;
+    int64 d = 0;
+
+    rows->widths = (int32 *)MemoryContextAlloc(rows->context, count * sizeof(int32));
+    for (int i = 0; i < count; ++i)
+        d += rows->widths[i] = width_of(row, i);
+    if (d > (int64)MaxArraySize)
+        ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+                        errmsg("columns have %lld values in a row, of at most %d", (long long)d, (int)MaxArraySize)));
+    rows->used = pgkm_rows_create(rows->context, row->decoder->element, (int32)d, row->query->weight != NULL);
+}
+
+static void write_features(Row *row, TableRows *rows)
+{
+    if (unlikely(rows->used == NULL))
+        set_widths(row, rows);
+
+    const PgkmElement element = rows->used->element;
+    char *out = (char *)pgkm_rows_next(rows->used);
+
+    for (int i = 0; i < row->query->n_features; ++i)
+        out =
+            is_number(row, i) ? write_column(row, i, element, out) : write_array(row, i, rows->widths[i], element, out);
+}
+
+/* Columns of reals none of which is NULL, infinite or NaN. */
 static inline bool write_reals(const Row *row, float *out)
 {
     const int count = row->query->n_features;
@@ -204,135 +286,41 @@ static inline bool write_reals(const Row *row, float *out)
     return !bad;
 }
 
-static void append_numbers(const Row *row, TableRows *rows)
+/* Most rows, at once. What has been written of others does not count. */
+static inline bool write_plain(const Row *row, TableRows *rows)
 {
-    const int count = row->query->n_features;
-    PgkmRows *const used = used_rows(row, rows, count);
-    char *out = (char *)pgkm_rows_next(used);
+    PgkmRows *const used = rows->used;
 
-    if (used->element == PGKM_FLOAT32 && likely(write_reals(row, (float *)out)))
-        return;
-    for (int i = 0; i < count; ++i, out += pgkm_element_size(used->element))
-        if (unlikely(is_null(row, i)) && row->query->nulls == TABLE_NULLS_MEAN)
-            write_missing(used->element, out);
-        else
-            write_column(row, i, used->element, out);
-}
-
-static void append_array(const Row *row, const PgkmVector *vector, TableRows *rows)
-{
-    PgkmRows *const used = used_rows(row, rows, vector->length);
-    PgkmRowFault fault;
-
-    if (!pgkm_copy_row(vector, used->element, used->d, pgkm_rows_next(used), &fault))
-        raise_array(row, &fault);
-}
-
-/* An array some of whose elements are NULL. */
-static void append_incomplete_array(const Row *row, TableRows *rows)
-{
-    const Oid type = row->query->features[0].type;
-    Datum *values;
-    bool *nulls;
-    const int32 d = pgkm_array_elements(value_of(row, 0), type, &values, &nulls);
-    PgkmRows *const used = used_rows(row, rows, d);
-    PgkmRowFault fault = {PGKM_ROW_LENGTH, 0, used->d, d};
-
-    if (d != used->d)
-        raise_array(row, &fault);
-
-    char *out = (char *)pgkm_rows_next(used);
-
-    for (int i = 0; i < d; ++i, out += pgkm_element_size(used->element))
-        if (nulls[i])
-            write_missing(used->element, out);
-        else if (!write_number(values[i], type, i + 1, used->element, out, &fault))
-            raise_array(row, &fault);
-}
-
-/* Opens the array of a column in a row that takes part. */
-static void open_array(const Row *row, int i, PgkmVector *vector)
-{
-    PgkmRowFault fault;
-
-    if (open_column(row, i, vector, &fault))
-        return;
-    if (fault.kind == PGKM_ROW_NULL)
-        raise_column(row, row->query->features[i].name, PGKM_ROW_NULL_ELEMENT);
-    raise_array(row, &fault);
-}
-
-/* The first row decides how long each array is. */
-static void set_widths(const Row *row, TableRows *rows)
-{
-    const int count = row->query->n_features;
-    int64 d = 0;
-
-    rows->widths = (int32 *)MemoryContextAlloc(rows->context, count * sizeof(int32));
-    for (int i = 0; i < count; ++i) {
-        PgkmVector vector;
-
-        vector.length = 1;
-        if (row->query->features[i].kind != COLUMN_NUMBER)
-            open_array(row, i, &vector);
-        d += rows->widths[i] = vector.length;
-    }
-    if (d > (int64)MaxArraySize)
-        ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-                        errmsg("columns have %lld values in a row, of at most %d", (long long)d, (int)MaxArraySize)));
-    used_rows(row, rows, (int32)d);
-}
-
-/* Arrays beside other columns. */
-static void append_mixed(const Row *row, TableRows *rows)
-{
-    if (rows->used == NULL)
-        set_widths(row, rows);
-
-    const PgkmElement element = rows->used->element;
-    char *out = (char *)pgkm_rows_next(rows->used);
-
-    for (int i = 0; i < row->query->n_features; out += rows->widths[i++] * pgkm_element_size(element)) {
-        PgkmVector vector;
-        PgkmRowFault fault;
-
-        if (row->query->features[i].kind == COLUMN_NUMBER) {
-            write_column(row, i, element, out);
-            continue;
-        }
-        open_array(row, i, &vector);
-        if (!pgkm_copy_row(&vector, element, rows->widths[i], out, &fault))
-            raise_array(row, &fault);
+    switch (row->decoder->plain) {
+    case DECODE_REALS:
+        return used != NULL && write_reals(row, (float *)pgkm_rows_next(used));
+    case DECODE_REAL_ARRAY:
+        return used != NULL && !is_null(row, 0) &&
+               pgkm_copy_plain(value_of(row, 0), used->d, (float *)pgkm_rows_next(used));
+    default:
+        return false;
     }
 }
 
 /* False when the row takes no part in the fit. */
-static bool append(const Row *row, TableRows *rows)
+static inline bool append(Row *row, TableRows *rows)
 {
     const TableQuery *const query = row->query;
-    PgkmVector vector;
-    PgkmRowFault fault;
-    bool opened = false;
 
-    if (!passes_filter(row) || is_null_row(row, &opened, &vector, &fault))
-        return false;
-    if (query->nulls == TABLE_NULLS_SKIP && lacks_value(row, opened, &fault))
+    if (!passes_filter(row))
         return false;
 
-    const double weight = read_weight(row);
+    const bool written = write_plain(row, rows);
+
+    if (unlikely(!written) && (is_null_row(row) || (query->nulls == TABLE_NULLS_SKIP && lacks_value(row))))
+        return false;
+
+    const double weight = query->weight == NULL ? 1.0 : read_weight(row);
 
     if (weight == 0.0)
         return false;
-    if (row->decoder->mixed)
-        append_mixed(row, rows);
-    else if (query->features[0].kind == COLUMN_NUMBER)
-        append_numbers(row, rows);
-    else if (opened)
-        append_array(row, &vector, rows);
-    else if (query->nulls == TABLE_NULLS_MEAN && fault.kind == PGKM_ROW_NULL_ELEMENT)
-        append_incomplete_array(row, rows);
-    else
-        raise_array(row, &fault);
+    if (unlikely(!written))
+        write_features(row, rows);
     if (query->need_direction && pgkm_rows_next_is_zero(rows->used))
         raise_bad(row, "features are a zero vector, which has no direction for metric cosine");
     if (rows->used->weighted)
@@ -372,18 +360,49 @@ void table_decoder_init(TableDecoder *decoder, const TableQuery *query)
     /* A caller who may read only some columns is not told where a bad row is. */
     decoder->with_ctid = query->need_ctid || table_may_read_ctid(query->relation);
     decoder->with_table = decoder->with_ctid && query->relation->has_rows_of_others;
-    decoder->mixed = table_columns_are_mixed(query->features, query->n_features);
     decoder->element = table_columns_element(query->features, query->n_features);
+    if (decoder->element == PGKM_FLOAT32 && table_columns_are_numbers(query->features, query->n_features))
+        decoder->plain = DECODE_REALS;
+    else if (decoder->element == PGKM_FLOAT32 && query->n_features == 1 && query->features[0].kind == COLUMN_ARRAY)
+        decoder->plain = DECODE_REAL_ARRAY;
     decoder->ctid = decoder->table = -1;
 }
 
-void table_decode(const TableDecoder *decoder, TupleTableSlot *slot, TableRows *rows, TableOrigin *origin)
+/* The rows of a page lie one below the other: a later one is asked for while this one is read. A column that is needed
+ * alone is fetched without those before it. */
+static inline void fetch_from_heap(const TableDecoder *decoder, TupleTableSlot *slot)
 {
-    const Row row = {decoder, decoder->query, slot, origin};
+    const HeapTuple tuple = ((HeapTupleTableSlot *)slot)->tuple;
+    const int place = decoder->places[0];
 
-    slot_getsomeattrs(slot, decoder->last);
+    __builtin_prefetch((const char *)tuple->t_data - 8 * tuple->t_len);
+    if (decoder->is_alone)
+        slot->tts_values[place] = heap_getattr(tuple, place + 1, slot->tts_tupleDescriptor, &slot->tts_isnull[place]);
+    else
+        slot_getsomeattrs(slot, decoder->last);
+}
+
+void table_decode_origin(const TableDecoder *decoder, TupleTableSlot *slot, TableOrigin *origin)
+{
+    if (TTS_IS_BUFFERTUPLE(slot))
+        fetch_from_heap(decoder, slot);
+    else
+        slot_getsomeattrs(slot, decoder->last);
     origin->ctid = decoder->ctid < 0 ? slot->tts_tid : *(ItemPointer)DatumGetPointer(slot->tts_values[decoder->ctid]);
-    origin->table = decoder->table < 0 ? slot->tts_tableOid : DatumGetObjectId(slot->tts_values[decoder->table]);
+    origin->table = decoder->table >= 0             ? DatumGetObjectId(slot->tts_values[decoder->table])
+                    : OidIsValid(decoder->relation) ? decoder->relation
+                                                    : slot->tts_tableOid;
+}
+
+void table_decode(const TableDecoder *decoder, const TupleTableSlot *slot, TableOrigin *origin, TableRows *rows)
+{
+    Row row;
+
+    row.decoder = decoder;
+    row.query = decoder->query;
+    row.slot = slot;
+    row.origin = origin;
+    row.column = -1;
     origin->label = decoder->label < 0 ? 0 : read_label(&row);
     table_rows_add(rows, origin, append(&row, rows));
 }

@@ -10,30 +10,37 @@ extern "C" {
 #include "executor/tuptable.h"
 }
 
+/* Rows that are decoded at once, unless something is NULL, out of line, infinite or NaN. */
+enum TablePlain { DECODE_OTHERS, DECODE_REALS, DECODE_REAL_ARRAY };
+
 /* Where a slot has the columns of a query, and what becomes of them. */
 struct TableDecoder {
     const TableQuery *query;
     const AttrNumber *places; /* in the slot, from 0, of each column: features, weight, filter and label */
     AttrNumber last;          /* so many attributes of the slot are needed */
+    bool is_alone;            /* there is one column */
     int weight;               /* the column's number; -1: there is none */
     int filter;
     int label;
     Oid label_type;
-    int ctid; /* its place in the slot; -1: it is the slot's own */
-    int table;
+    int ctid;        /* its place in the slot; -1: it is the slot's own */
+    int table;       /* likewise */
+    Oid relation;    /* that of all rows, where the slot does not say it; or InvalidOid */
     bool with_ctid;  /* errors may name it */
     bool with_table; /* a ctid alone does not tell rows apart */
-    bool mixed;      /* arrays stand beside other columns */
+    TablePlain plain;
     PgkmElement element;
 };
 
 /* For a query whose columns lie there. All but places, last, ctid and table. */
 void table_decoder_init(TableDecoder *decoder, const TableQuery *query);
 
-/* Appends the row in the slot: its origin, which goes to *origin, too, and what of it takes part in the fit. The first
- * row that does creates rows->used. May leave memory behind in the current context. Errors as of table_select
- * (query.h). */
-void table_decode(const TableDecoder *decoder, TupleTableSlot *slot, TableRows *rows, TableOrigin *origin);
+/* Fetches the columns of the row in the slot, and where it is. */
+void table_decode_origin(const TableDecoder *decoder, TupleTableSlot *slot, TableOrigin *origin);
+
+/* Appends that row: its origin, and what of it takes part in the fit. The first row that does creates rows->used. May
+ * leave memory behind in the current context. Errors as of table_select (query.h). */
+void table_decode(const TableDecoder *decoder, const TupleTableSlot *slot, TableOrigin *origin, TableRows *rows);
 
 /* The sizes of a context for what decoding a row leaves behind: values out of line fit into its first block. */
 #define TABLE_ROW_SIZES 64 * 1024, 64 * 1024, ALLOCSET_DEFAULT_MAXSIZE

@@ -16,7 +16,8 @@ enum TableNulls {
 };
 
 /*
- * The rows are those that a SELECT by the current user would see, in the order of pg/query/order.h. A row
+ * The rows are those that a SELECT by the current user would see, by table, in the order in which a sequential scan
+ * comes to these, and by ctid. A row
  * takes no part in the fit if its filter is NULL or false, if its features are NULL (its array; all of its
  * columns), or if its weight is NULL or 0. Nothing else is read of it then.
  */
@@ -51,6 +52,12 @@ static inline const char *table_query_column(const TableQuery *query, int i)
     if (query->filter != NULL && i-- == 0)
         return query->filter->name;
     return i == 0 ? query->label : NULL;
+}
+
+/* What is kept of each row beside its features. */
+static inline TableWants table_query_wants(const TableQuery *query)
+{
+    return {query->need_ctid, query->label != NULL};
 }
 
 /*

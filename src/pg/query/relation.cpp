@@ -321,12 +321,12 @@ void table_label_find(const TableRelation *relation, const char *name)
                                name, relation->name, format_type_be(type))));
 }
 
-bool table_columns_are_mixed(const TableColumn *columns, int count)
+bool table_columns_are_numbers(const TableColumn *columns, int count)
 {
-    for (int i = 0; i < count && count > 1; ++i)
+    for (int i = 0; i < count; ++i)
         if (columns[i].kind != COLUMN_NUMBER)
-            return true;
-    return false;
+            return false;
+    return true;
 }
 
 PgkmElement table_columns_element(const TableColumn *columns, int count)

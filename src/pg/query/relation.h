@@ -74,9 +74,8 @@ PgkmElement table_columns_element(const TableColumn *columns, int count);
 /* Looks one feature column up. 42703 and 42804 as below. */
 void table_feature_find(TableColumn *column, const TableRelation *relation, const char *name);
 
-/* Whether arrays or vectors stand beside other columns: the rows of such columns hold all their values, side by side.
- */
-bool table_columns_are_mixed(const TableColumn *columns, int count);
+/* Whether every column holds one number, and none an array or vector. */
+bool table_columns_are_numbers(const TableColumn *columns, int count);
 
 /* The feature columns of these names (text[]): numbers, or one array or vector. Their count goes to *count.
  * 42703 when there is none of a name, 42804 for a type that is none of these, 22023 and 22004 for a bad list. */

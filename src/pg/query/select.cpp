@@ -6,14 +6,16 @@
 
 #include "pg/progress.h"
 #include "pg/query/decoder.h"
-#include "pg/query/order.h"
 
 extern "C" {
+#include "catalog/pg_type.h"
 #include "executor/spi.h"
 #include "executor/tuptable.h"
 #include "lib/stringinfo.h"
 #include "tcop/dest.h"
+#include "utils/array.h"
 #include "utils/builtins.h"
+#include "utils/fmgroids.h"
 #include "utils/guc.h"
 #include "utils/memutils.h"
 }
@@ -24,21 +26,47 @@ struct Receiver {
     DestReceiver base;
     TableDecoder decoder;
     TableRows *rows;
-    TableOrder order;
     MemoryContext scratch; /* of one row */
+    MemoryContext context; /* of the list */
+    List *tables;          /* OIDs, in the order in which they appear */
+    ItemPointerData last;
+    bool disordered; /* a row came before one that it belongs behind */
 };
+
+/* A sequential scan delivers rows by table and ctid. Other plans may not: an index scan that a row security policy
+ * allows, or the scan of another extension. */
+static void watch_order(Receiver *receiver, const TableOrigin *origin)
+{
+    if (receiver->tables != NIL && llast_oid(receiver->tables) == origin->table) {
+        receiver->disordered |= ItemPointerCompare(&receiver->last, (ItemPointer)&origin->ctid) >= 0;
+    } else if (list_member_oid(receiver->tables, origin->table)) {
+        receiver->disordered = true;
+    } else {
+        MemoryContext caller = MemoryContextSwitchTo(receiver->context);
+
+        receiver->tables = lappend_oid(receiver->tables, origin->table);
+        MemoryContextSwitchTo(caller);
+    }
+    receiver->last = origin->ctid;
+}
 
 static bool receive(TupleTableSlot *slot, DestReceiver *self)
 {
     Receiver *const receiver = (Receiver *)self;
-    MemoryContext caller = MemoryContextSwitchTo(receiver->scratch);
     TableOrigin origin;
 
-    table_decode(&receiver->decoder, slot, receiver->rows, &origin);
+    table_decode_origin(&receiver->decoder, slot, &origin);
+    if (receiver->decoder.ctid >= 0)
+        watch_order(receiver, &origin);
+    /* They will be read again; until then it is the order of the tables that is looked for. */
+    if (receiver->disordered)
+        return receiver->decoder.table >= 0;
+
+    MemoryContext caller = MemoryContextSwitchTo(receiver->scratch);
+
+    table_decode(&receiver->decoder, slot, &origin, receiver->rows);
     MemoryContextSwitchTo(caller);
     MemoryContextReset(receiver->scratch);
-    if (receiver->decoder.ctid >= 0)
-        table_order_watch(&receiver->order, &origin);
     if (receiver->rows->n % ROWS_BETWEEN_REPORTS == 0)
         pgkm_progress_scan(receiver->rows->n, 0);
     return true;
@@ -70,6 +98,7 @@ char *table_select_text(const TableQuery *query, TableDecoder *decoder)
         appendStringInfoString(&sql, ", ctid");
         decoder->ctid = (AttrNumber)count++;
     }
+    decoder->relation = query->relation->id;
     if (decoder->with_table) {
         appendStringInfoString(&sql, ", tableoid");
         decoder->table = (AttrNumber)count++;
@@ -89,6 +118,23 @@ void table_select_settings(void)
     table_set_for_now("synchronize_seqscans", "off");
     table_set_for_now("max_parallel_workers_per_gather", "0");
     table_set_for_now("enable_indexonlyscan", "off");
+}
+
+/* What puts rows into their order: by table, as these have appeared, and ctid. */
+static char *order_clause(const Receiver *receiver)
+{
+    const int count = list_length(receiver->tables);
+    Datum *const tables = (Datum *)palloc((count + 1) * sizeof(Datum));
+
+    if (receiver->decoder.table < 0)
+        return pstrdup(" ORDER BY ctid");
+    for (int i = 0; i < count; ++i)
+        tables[i] = ObjectIdGetDatum(list_nth_oid(receiver->tables, i));
+
+    ArrayType *const array = construct_array(tables, count, OIDOID, sizeof(Oid), true, TYPALIGN_INT);
+
+    return psprintf(" ORDER BY pg_catalog.array_position('%s'::pg_catalog.oid[], tableoid), ctid",
+                    OidOutputFunctionCall(F_ARRAY_OUT, PointerGetDatum(array)));
 }
 
 static void run_select(const char *sql, bool new_snapshot, Receiver *receiver)
@@ -111,7 +157,6 @@ static void run_select(const char *sql, bool new_snapshot, Receiver *receiver)
 TableRows *table_select(const TableQuery *query, MemoryContext context)
 {
     Receiver receiver;
-    TableWants wants;
 
     memset(&receiver, 0, sizeof receiver);
     receiver.base.receiveSlot = receive;
@@ -120,19 +165,22 @@ TableRows *table_select(const TableQuery *query, MemoryContext context)
     receiver.base.rDestroy = end_nothing;
     receiver.base.mydest = DestTuplestore; /* SPI reports DestNone as no SELECT at all */
     receiver.scratch = AllocSetContextCreate(context, "kmeans row", TABLE_ROW_SIZES);
+    receiver.rows = table_rows_create(context, table_query_wants(query));
 
     SPI_connect();
-    const char *sql = table_select_text(query, &receiver.decoder);
+    receiver.context = CurrentMemoryContext;
 
-    /* Kept even where the caller does not need them: the rows may have to be sorted. */
-    wants.ctid = receiver.decoder.ctid >= 0;
-    wants.table = receiver.decoder.table >= 0;
-    wants.label = query->label != NULL;
-    receiver.rows = table_rows_create(context, wants);
-    table_order_start(&receiver.order);
+    const char *const sql = table_select_text(query, &receiver.decoder);
+
     run_select(sql, query->new_snapshot, &receiver);
-    if (receiver.order.broken)
-        receiver.rows = table_order_restore(&receiver.order, receiver.rows);
+    if (receiver.disordered) {
+        const char *const order = order_clause(&receiver);
+
+        table_rows_clear(receiver.rows);
+        receiver.tables = NIL;
+        receiver.disordered = false;
+        run_select(psprintf("%s%s", sql, order), query->new_snapshot, &receiver);
+    }
     SPI_finish();
     MemoryContextDelete(receiver.scratch);
     return receiver.rows;

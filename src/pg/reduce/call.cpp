@@ -104,7 +104,7 @@ static void place_columns(ReduceCall *call, const TableRows *rows)
     for (int i = 0; i < table->n_features; ++i) {
         const TableColumn *const column = &table->features[i];
         const bool is_number = column->kind == COLUMN_NUMBER;
-        const int32 width = is_number ? 1 : rows->widths != NULL ? rows->widths[i] : rows->used->d;
+        const int32 width = rows->widths[i];
 
         call->columns[i] = {column->name, is_number ? 0 : 1, {width, 1}, next, column->type == BOOLOID, NULL};
         next += width;
@@ -217,7 +217,7 @@ static ReduceRow find_row(ReduceCall *call, int64 row)
     table_cursor_start(&cursor);
     while (table_cursor_next(&cursor, rows))
         if (cursor.used == row) {
-            const TableOrigin origin = table_rows_origin(rows, cursor.position);
+            const TableOrigin origin = {rows->ctids[cursor.position], table_rows_table(rows, cursor.position), 0};
 
             return {table_origin_name(&origin, table->relation.has_rows_of_others), 0};
         }

@@ -15,13 +15,19 @@ extern "C" {
 #define FIRST_BUFFER_BYTES 64
 #define SECOND_BUFFER_BYTES 512
 
+/* From so many bytes on a buffer grows by a quarter. The system moves such blocks without a copy, and what is left
+ * empty counts against the limit. */
+#define LARGE_BUFFER_BYTES ((Size)64 * 1024 * 1024)
+
+/* About as much of a larger buffer is provided at once. */
+#define POPULATED_BYTES ((Size)2 * 1024 * 1024)
+
 /* The context takes its memory back by itself; the account has to be told. */
 static void release(void *rows)
 {
     PgkmRows *const buffer = (PgkmRows *)rows;
 
-    pgkm_memory_release(buffer->reserved);
-    buffer->reserved = 0;
+    pgkm_memory_hold(&buffer->reserved, -(int64)buffer->reserved);
     pgkm_segment_free(&buffer->segment);
 }
 
@@ -40,39 +46,37 @@ PgkmRows *pgkm_rows_create(MemoryContext context, PgkmElement element, int32 d, 
     return rows;
 }
 
-/* From so many bytes on a buffer grows by a quarter. The system moves such blocks without a copy, and what is left
- * empty counts against the limit. */
-#define LARGE_BUFFER_BYTES ((Size)64 * 1024 * 1024)
-
-/* About as much of a larger buffer is provided at once. */
-#define POPULATED_BYTES ((Size)2 * 1024 * 1024)
-
 static Size bytes_per_row(const PgkmRows *rows)
 {
     return rows->row_bytes + (rows->weighted ? sizeof(double) : 0);
 }
 
-/* The next capacity: twice the last (of a large buffer a quarter more), but not beyond the limit
- * while `needed` still fits. */
-static int64 next_capacity(const PgkmRows *rows, int64 needed)
+int64 pgkm_next_capacity(int64 capacity, int64 needed, Size row)
 {
-    const Size row = bytes_per_row(rows);
     const int64 largest = (int64)(MaxAllocHugeSize / row);
-    const uint64 available = pgkm_memory_available();
-    const bool large = rows->allocated * row >= LARGE_BUFFER_BYTES;
-    const Size least = rows->allocated == 0 ? FIRST_BUFFER_BYTES : SECOND_BUFFER_BYTES;
-    int64 capacity = Max(rows->allocated + (large ? rows->allocated / 4 : rows->allocated), (int64)(least / row));
+    const bool large = capacity * row >= LARGE_BUFFER_BYTES;
+    const Size least = capacity == 0 ? FIRST_BUFFER_BYTES : SECOND_BUFFER_BYTES;
+    const int64 affordable = capacity + (int64)Min(pgkm_memory_available() / row, (uint64)largest);
+    const int64 wanted = Max(capacity + (large ? capacity / 4 : capacity), (int64)(least / row));
 
     if (needed > largest)
         ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED), errmsg("too many rows to cluster")));
-    if (available / row < (uint64)(Max(capacity, needed) - rows->allocated))
-        capacity = rows->allocated + (int64)(available / row);
-    return Min(Max(capacity, needed), largest);
+    return Min(Max(Min(wanted, affordable), needed), largest);
 }
 
-static void *resize(MemoryContext context, void *memory, Size bytes)
+void *pgkm_resize(MemoryContext context, void *memory, int64 count, Size size)
 {
-    return memory == NULL ? MemoryContextAllocHuge(context, bytes) : repalloc_huge(memory, bytes);
+    return memory == NULL ? MemoryContextAllocHuge(context, count * size) : repalloc_huge(memory, count * size);
+}
+
+/* Makes place in memory of this process for so many rows in all. */
+static void set_capacity(PgkmRows *rows, int64 capacity)
+{
+    pgkm_memory_hold(&rows->reserved, (capacity - rows->allocated) * (int64)bytes_per_row(rows), rows->estimate);
+    rows->values = (char *)pgkm_resize(rows->context, rows->values, capacity, rows->row_bytes);
+    if (rows->weighted)
+        rows->weights = (double *)pgkm_resize(rows->context, rows->weights, capacity, sizeof(double));
+    rows->allocated = capacity;
 }
 
 /* The first touch of memory costs more than filling it. To ask for some pages at once costs less; for all of them it
@@ -90,27 +94,13 @@ static void populate(PgkmRows *rows, int64 needed)
     rows->capacity = end;
 }
 
-/* Makes place in memory of this process for `needed` rows in all. */
-static void allocate(PgkmRows *rows, int64 needed)
-{
-    const int64 capacity = next_capacity(rows, needed);
-    const uint64 growth = (uint64)(capacity - rows->allocated) * bytes_per_row(rows);
-
-    pgkm_memory_reserve_part(growth, rows->estimate);
-    rows->reserved += growth;
-    rows->values = (char *)resize(rows->context, rows->values, (Size)capacity * rows->row_bytes);
-    if (rows->weighted)
-        rows->weights = (double *)resize(rows->context, rows->weights, (Size)capacity * sizeof(double));
-    rows->allocated = capacity;
-}
-
 void pgkm_rows_expect(PgkmRows *rows, int64 more)
 {
     const uint64 affordable = Min(pgkm_memory_available(), (uint64)MaxAllocHugeSize) / 2 / bytes_per_row(rows);
     const int64 needed = rows->n + more;
 
     if (needed > rows->allocated && (uint64)needed <= affordable)
-        allocate(rows, needed);
+        set_capacity(rows, needed);
 }
 
 /* Rows that grow leave their segment. */
@@ -124,8 +114,7 @@ static void leave_segment(PgkmRows *rows)
     rows->reserved = 0;
     rows->segment = {};
     pgkm_rows_append(rows, left.values, (const char *)left.weights, left.n);
-    pgkm_segment_free(&left.segment);
-    pgkm_memory_release(left.reserved);
+    release(&left);
 }
 
 void pgkm_rows_grow(PgkmRows *rows, int64 more)
@@ -137,7 +126,7 @@ void pgkm_rows_grow(PgkmRows *rows, int64 more)
     if (rows->segment.file != 0)
         leave_segment(rows);
     if (needed > rows->allocated)
-        allocate(rows, needed);
+        set_capacity(rows, pgkm_next_capacity(rows->allocated, needed, bytes_per_row(rows)));
     populate(rows, needed);
 }
 
@@ -147,11 +136,9 @@ static bool allocate_segment(PgkmRows *rows, int64 n)
     const Size values = MAXALIGN((Size)n * rows->row_bytes);
     const Size bytes = values + (rows->weighted ? (Size)n * sizeof(double) : 0);
 
-    pgkm_memory_reserve_part(bytes, rows->estimate);
-    rows->reserved += bytes;
+    pgkm_memory_hold(&rows->reserved, bytes, rows->estimate);
     if (pgkm_segment_create(bytes, &rows->segment, NULL) != PGKM_OK) {
-        rows->reserved -= bytes;
-        pgkm_memory_release(bytes);
+        pgkm_memory_hold(&rows->reserved, -(int64)bytes);
         return false;
     }
     rows->values = (char *)rows->segment.base;
@@ -163,7 +150,7 @@ static bool allocate_segment(PgkmRows *rows, int64 n)
 void pgkm_rows_make(PgkmRows *rows, int64 n, bool shared)
 {
     if (n > 0 && !(shared && allocate_segment(rows, n)))
-        allocate(rows, n);
+        set_capacity(rows, n);
     rows->capacity = rows->allocated;
     rows->n = n;
 }
@@ -172,17 +159,10 @@ void pgkm_rows_shrink(PgkmRows *rows)
 {
     const int64 capacity = Max(rows->n, (int64)1);
 
-    if (rows->segment.file != 0 || rows->allocated <= capacity)
-        return;
-
-    const uint64 unused = (uint64)(rows->allocated - capacity) * bytes_per_row(rows);
-
-    rows->values = (char *)resize(rows->context, rows->values, (Size)capacity * rows->row_bytes);
-    if (rows->weighted)
-        rows->weights = (double *)resize(rows->context, rows->weights, (Size)capacity * sizeof(double));
-    rows->capacity = rows->allocated = capacity;
-    rows->reserved -= unused;
-    pgkm_memory_release(unused);
+    if (rows->segment.file == 0 && rows->allocated > capacity) {
+        set_capacity(rows, capacity);
+        rows->capacity = capacity;
+    }
 }
 
 template <typename T>
@@ -203,13 +183,7 @@ bool pgkm_rows_next_is_zero(const PgkmRows *rows)
 
 bool pgkm_rows_add(PgkmRows *rows, const PgkmVector *vector, double weight, PgkmRowFault *fault)
 {
-    if (unlikely(vector->length != rows->d)) {
-        fault->kind = PGKM_ROW_LENGTH;
-        fault->expected = rows->d;
-        fault->found = vector->length;
-        return false;
-    }
-    if (!pgkm_copy_vector(vector, rows->element, pgkm_rows_next(rows), fault))
+    if (!pgkm_copy_row(vector, rows->element, rows->d, pgkm_rows_next(rows), fault))
         return false;
     if (rows->weighted)
         rows->weights[rows->n] = weight;
@@ -246,7 +220,6 @@ void pgkm_rows_clear(PgkmRows *rows)
         pfree(rows->weights);
     rows->values = NULL;
     rows->weights = NULL;
-    rows->n = 0;
-    rows->capacity = rows->allocated = 0;
+    rows->n = rows->capacity = rows->allocated = 0;
     release(rows);
 }

@@ -53,6 +53,11 @@ void pgkm_rows_shrink(PgkmRows *rows);
 /* Frees the memory at once and gives it back to the account; the struct itself stays. */
 void pgkm_rows_clear(PgkmRows *rows);
 
+/* For other arrays of rows: how many rows of so many bytes to have place for when `capacity` is too small for `needed`,
+ * and an array (NULL: none yet) of so many elements. */
+int64 pgkm_next_capacity(int64 capacity, int64 needed, Size row);
+void *pgkm_resize(MemoryContext context, void *memory, int64 count, Size size);
+
 /* --- appending and reading --- */
 
 /* Where the next row belongs. Write d elements there (and weights[n], when weighted), then count it by

@@ -26,35 +26,46 @@ struct TableOrigin {
     int32 label; /* its old label, or one of TABLE_LABEL_* */
 };
 
-/* Which parts of TableOrigin are kept. */
+/* What of it is kept. The table is kept with any of it. */
 struct TableWants {
     bool ctid;
-    bool table;
     bool label;
 };
 
-/* Bytes that they take, of one row. */
+static inline bool table_wants_any(const TableWants *wants)
+{
+    return wants->ctid || wants->label;
+}
+
+/* Bytes that it takes, of one row. */
 static inline Size table_origin_bytes(const TableWants *wants)
 {
-    return (wants->ctid ? sizeof(ItemPointerData) : 0) + (wants->table ? sizeof(Oid) : 0) +
-           (wants->label ? sizeof(int32) : 0);
+    return (wants->ctid ? sizeof(ItemPointerData) : 0) + (wants->label ? sizeof(int32) : 0);
 }
+
+/* The rows of one table, which lie together, up to where the next one's begin. */
+struct TableRange {
+    Oid table;
+    int64 begin; /* position of the first row */
+};
 
 struct TableRows {
     MemoryContextCallback on_reset;
     MemoryContext context;
     TableWants wants;
-    PgkmRows *used; /* the rows that are clustered; NULL when there are none */
-    int64 n;        /* all rows */
-    int64 capacity;
-    ItemPointerData *ctids; /* n; NULL unless wanted; likewise below */
-    Oid *tables;
-    int32 *labels;
-    int64 *skipped; /* positions, ascending, of rows that are not in `used` */
-    int64 n_skipped;
-    int64 skipped_capacity;
-    int32 *widths;   /* values of each column, where arrays stand beside other columns; else NULL */
+    PgkmRows *used;  /* the rows that are clustered; NULL when there are none */
+    int32 *widths;   /* how many values of them each feature column has; NULL when there are none */
     double *fills;   /* of each feature the value in the place of NULLs; NULL where there is none */
+    int64 n;         /* all rows */
+    int64 n_skipped; /* of them those that are not in `used` */
+    /* Where something of the origins is wanted: */
+    ItemPointerData *ctids; /* n, if wanted */
+    int32 *labels;          /* n, if wanted */
+    int64 capacity;
+    int64 *skipped; /* positions, ascending */
+    int64 skipped_capacity;
+    TableRange *ranges;
+    int n_ranges;
     uint64 reserved; /* bytes of the arrays above, counted against the limit */
     uint64 estimate; /* bytes that they and `used` will take, for the error; 0: not known */
 };
@@ -62,34 +73,35 @@ struct TableRows {
 /* No rows yet, in `context`. */
 TableRows *table_rows_create(MemoryContext context, TableWants wants);
 
-/* Appends where a row came from. Call it with used = true after adding the row to `used`. */
-void table_rows_add(TableRows *rows, const TableOrigin *origin, bool used);
+/* Keeps what is wanted of the origin of the next row. */
+void table_rows_note(TableRows *rows, const TableOrigin *origin, bool used);
 
-/* Makes empty rows so many, whose wanted arrays the caller writes; `used` is made by itself. */
+/* Appends a row, with used = true after adding it to `used`. */
+static inline void table_rows_add(TableRows *rows, const TableOrigin *origin, bool used)
+{
+    if (table_wants_any(&rows->wants))
+        table_rows_note(rows, origin, used);
+    rows->n_skipped += !used;
+    ++rows->n;
+}
+
+/* Makes empty rows so many, whose wanted arrays the caller writes; `used` and the ranges are made by themselves. */
 void table_rows_make(TableRows *rows, int64 n, int64 n_skipped);
+
+/* From this position on rows are of that table. */
+void table_rows_begin_table(TableRows *rows, Oid table, int64 position);
 
 /* Gives back what rows leave empty, when no more are to come. */
 void table_rows_shrink(TableRows *rows);
 
-/* The origin of row `position`; parts that are not kept are zero. */
-TableOrigin table_rows_origin(const TableRows *rows, int64 position);
+/* The table that holds row `position`. */
+Oid table_rows_table(const TableRows *rows, int64 position);
 
 /* Number of rows that are clustered. */
 static inline int64 table_rows_used(const TableRows *rows)
 {
     return rows->n - rows->n_skipped;
 }
-
-/* The rows of one table, which lie together: positions begin to end - 1. `table` is InvalidOid where all rows
- * are in one table and it is not kept. */
-struct TableRange {
-    Oid table;
-    int64 begin;
-    int64 end;
-};
-
-/* The ranges of all rows in their order; their count goes to *count. In the current memory context. */
-TableRange *table_rows_ranges(const TableRows *rows, int *count);
 
 /* Frees the memory at once. */
 void table_rows_clear(TableRows *rows);

@@ -82,7 +82,12 @@ void pgkm_raise_working_memory(const char *what, uint64 estimate)
                          whole_kb(reserved_bytes)));
 }
 
-void pgkm_memory_reserve_part(uint64 bytes, uint64 estimate)
+void pgkm_raise_streamed_memory(uint64 estimate)
+{
+    raise_limit(psprintf("A fit whose rows are streamed needs an estimated %llu kB.", whole_kb(estimate)));
+}
+
+static void reserve(uint64 bytes, uint64 estimate)
 {
     if (unlikely(bytes > pgkm_memory_available()))
         pgkm_memory_make_room(bytes);
@@ -93,16 +98,20 @@ void pgkm_memory_reserve_part(uint64 bytes, uint64 estimate)
         pg_atomic_fetch_add_u64(shared_bytes, (int64)bytes);
 }
 
-void pgkm_memory_reserve(uint64 bytes)
-{
-    pgkm_memory_reserve_part(bytes, 0);
-}
-
-void pgkm_memory_release(uint64 bytes)
+static void release(uint64 bytes)
 {
     reserved_bytes -= bytes;
     if (shared_bytes != NULL)
         pg_atomic_fetch_sub_u64(shared_bytes, (int64)bytes);
+}
+
+void pgkm_memory_hold(uint64 *held, int64 change, uint64 estimate)
+{
+    if (change >= 0)
+        reserve((uint64)change, estimate);
+    else
+        release((uint64)-change);
+    *held += change;
 }
 
 void pgkm_memory_share(pg_atomic_uint64 *total)

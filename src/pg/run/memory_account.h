@@ -1,8 +1,7 @@
 /*
  * memory_account.h - the session's account of the memory that holds rows, against pg_kmeans.memory_limit.
  *
- * All numbers are bytes. Whoever allocates memory for rows reserves it here first, and releases it when it
- * is freed.
+ * All numbers are bytes. Whoever allocates memory for rows adds it here first, and takes it off when it is freed.
  */
 #ifndef PGKM_PG_RUN_MEMORY_ACCOUNT_H
 #define PGKM_PG_RUN_MEMORY_ACCOUNT_H
@@ -12,20 +11,18 @@ extern "C" {
 #include "port/atomics.h"
 }
 
-/* Adds to the account. 54000, with nothing added, when the limit would be passed. */
-void pgkm_memory_reserve(uint64 bytes);
-
-/* The same for a part of rows that need about `estimate` bytes in all (0: not known). The error names it. */
-void pgkm_memory_reserve_part(uint64 bytes, uint64 estimate);
-
-/* Takes off the account what was reserved. */
-void pgkm_memory_release(uint64 bytes);
+/* Adds `change` bytes to the account and to *held, or takes them off. 54000, with nothing added, when the limit would
+ * be passed; the error names `estimate`, what the rows need about in all (0: not known). */
+void pgkm_memory_hold(uint64 *held, int64 change, uint64 estimate = 0);
 
 /* 54000: the rows need at least so many bytes, or more by an estimate. */
 [[noreturn]] void pgkm_raise_memory_limit(uint64 least, uint64 estimate);
 
 /* 54000: the engine needs about so many bytes beside the rows. `what` begins a sentence. */
 [[noreturn]] void pgkm_raise_working_memory(const char *what, uint64 estimate);
+
+/* 54000: even streamed rows, with the work on them, need about so many bytes. */
+[[noreturn]] void pgkm_raise_streamed_memory(uint64 estimate);
 
 /* What may still be reserved; UINT64_MAX without a limit. */
 uint64 pgkm_memory_available(void);

@@ -143,6 +143,15 @@ PgkmShownFit pgkm_shown_fit(const PgkmRequest *request)
     return {0, 0, 0};
 }
 
+/* What the engine is expected to take, for which room is made. */
+static uint64 make_room_for(const PgkmRequest *request, uint64 chunk_bytes)
+{
+    const uint64 estimate = pgkm_request_estimate(request) + chunk_bytes;
+
+    pgkm_memory_make_room(estimate);
+    return estimate;
+}
+
 /*
  * Bytes for the engine beside the rows and chunks, checked against the limit; 0 without a limit. The
  * engine holds its own allocations to it.
@@ -152,23 +161,33 @@ static uint64 engine_memory_limit(const PgkmRequest *request, uint64 chunk_bytes
     if (pgkm_memory_limit() == 0)
         return 0;
 
-    const uint64 estimate = pgkm_request_estimate(request);
+    const uint64 estimate = make_room_for(request, chunk_bytes);
 
-    pgkm_memory_make_room(estimate + chunk_bytes);
-
-    const uint64 available = pgkm_memory_available();
-
-    if (estimate + chunk_bytes > available)
-        pgkm_raise_working_memory(describe(request), estimate + chunk_bytes);
-    return available - chunk_bytes;
+    if (estimate > pgkm_memory_available())
+        pgkm_raise_working_memory(describe(request), estimate);
+    return pgkm_memory_available() - chunk_bytes;
 }
 
-void pgkm_require_memory(const PgkmRequest *of)
+static PgkmRequest with_settings(const PgkmRequest *of)
 {
     PgkmRequest request = *of;
 
     pgkm_settings_fill(&request.settings);
+    return request;
+}
+
+void pgkm_require_memory(const PgkmRequest *of)
+{
+    const PgkmRequest request = with_settings(of);
+
     (void)engine_memory_limit(&request, 0);
+}
+
+bool pgkm_lacks_memory(const PgkmRequest *of)
+{
+    const PgkmRequest request = with_settings(of);
+
+    return make_room_for(&request, 0) > pgkm_memory_available();
 }
 
 /*

@@ -52,7 +52,7 @@ static ScanArrays arrays_of(const ScanPlan *plan, const ScanPlace *count)
     arrays.end = MAXALIGN(sizeof(ScanBlock));
     arrays.values = add_array(&arrays.end, count->used, plan->d * pgkm_element_size(plan->decoder.element));
     arrays.weights = add_array(&arrays.end, plan->query.weight != NULL ? count->used : 0, sizeof(double));
-    arrays.skipped = add_array(&arrays.end, count->skipped, sizeof(int64));
+    arrays.skipped = add_array(&arrays.end, table_wants_any(&plan->wants) ? count->skipped : 0, sizeof(int64));
     arrays.ctids = add_array(&arrays.end, plan->wants.ctid ? count->rows : 0, sizeof(ItemPointerData));
     arrays.labels = add_array(&arrays.end, plan->wants.label ? count->rows : 0, sizeof(int32));
     return arrays;
@@ -78,6 +78,12 @@ static uint64 allocate_shared(ScanReader *reader, Size bytes)
     return shared_area_has_room(reader->area, reader->last, bytes) ? shared_area_allocate(reader->area, bytes) : 0;
 }
 
+/* The buffer is used again. */
+static void empty_buffer(TableRows *rows)
+{
+    rows->n = rows->n_skipped = rows->used->n = rows->n_ranges = 0;
+}
+
 bool scan_block_leave(ScanReader *reader)
 {
     TableRows *const rows = reader->rows;
@@ -89,15 +95,13 @@ bool scan_block_leave(ScanReader *reader)
     if (count.rows == 0)
         return true;
     /* Counted with the buffer's rows, which release it if an error comes. */
-    pgkm_memory_reserve_part(arrays.end, rows->estimate);
-    rows->reserved += arrays.end;
+    pgkm_memory_hold(&rows->reserved, arrays.end, rows->estimate);
 
     const uint64 place = shared ? allocate_shared(reader, arrays.end)
                                 : (uint64)(uintptr_t)MemoryContextAllocHuge(GetMemoryChunkContext(reader), arrays.end);
 
     if (place == 0) {
-        rows->reserved -= arrays.end;
-        pgkm_memory_release(arrays.end);
+        pgkm_memory_hold(&rows->reserved, -(int64)arrays.end);
         return false;
     }
 
@@ -107,7 +111,7 @@ bool scan_block_leave(ScanReader *reader)
     memcpy(block + arrays.values, used->values, used->n * used->row_bytes);
     if (used->weighted)
         memcpy(block + arrays.weights, used->weights, used->n * sizeof(double));
-    if (count.skipped > 0)
+    if (table_wants_any(&rows->wants) && count.skipped > 0)
         memcpy(block + arrays.skipped, rows->skipped, count.skipped * sizeof(int64));
     if (rows->wants.ctid)
         memcpy(block + arrays.ctids, rows->ctids, count.rows * sizeof(ItemPointerData));
@@ -119,7 +123,7 @@ bool scan_block_leave(ScanReader *reader)
         block_at(reader, shared, reader->last)->next = place;
     reader->last = place;
     reader->n_left += count.rows;
-    rows->n = rows->n_skipped = used->n = 0;
+    empty_buffer(rows);
     return true;
 }
 
@@ -138,13 +142,12 @@ void scan_block_drop(ScanReader *reader)
         const uint64 next = block->next;
         const Size bytes = arrays_of(reader->plan, &block->count).end;
 
-        rows->reserved -= bytes;
-        pgkm_memory_release(bytes);
+        pgkm_memory_hold(&rows->reserved, -(int64)bytes);
         dsa_free(reader->area, place);
         place = next;
     }
     reader->first = 0;
-    rows->n = rows->n_skipped = rows->used->n = 0;
+    empty_buffer(rows);
 }
 
 /* --- bringing together: from here on nothing calls the server in another thread --- */
@@ -152,7 +155,6 @@ void scan_block_drop(ScanReader *reader)
 struct Source {
     ScanBlock *block;
     ScanPlace at; /* where its rows belong */
-    Oid table;
     bool shared;
 };
 
@@ -166,14 +168,13 @@ struct Gathering {
     pg_atomic_uint32 no_memory; /* 1: for a part of the segment */
 };
 
-static void add_source(Gathering *all, ScanBlock *block, Oid table, bool shared)
+static void add_source(Gathering *all, ScanBlock *block, bool shared)
 {
     if (all->n_sources == all->capacity) {
-        all->capacity = Max(2 * all->capacity, (int64)256);
-        all->sources = all->sources == NULL ? (Source *)palloc(all->capacity * sizeof(Source))
-                                            : (Source *)repalloc_huge(all->sources, all->capacity * sizeof(Source));
+        all->capacity = pgkm_next_capacity(all->capacity, all->n_sources + 1, sizeof(Source));
+        all->sources = (Source *)pgkm_resize(CurrentMemoryContext, all->sources, all->capacity, sizeof(Source));
     }
-    all->sources[all->n_sources++] = {block, all->total, table, shared};
+    all->sources[all->n_sources++] = {block, all->total, shared};
     all->total.rows += block->count.rows;
     all->total.used += block->count.used;
     all->total.skipped += block->count.skipped;
@@ -181,17 +182,22 @@ static void add_source(Gathering *all, ScanBlock *block, Oid table, bool shared)
 
 static void list_sources(const ScanReader *reader, Gathering *all)
 {
-    int32 relation = 0;
+    const ScanPlan *const plan = reader->plan;
+    int32 relation = -1;
 
-    for (uint32 chunk = 0; chunk < reader->plan->n_chunks; ++chunk) {
+    for (uint32 chunk = 0; chunk < plan->n_chunks; ++chunk) {
         const ScanChunkRows *const rows = &reader->chunks[chunk];
+        const int32 of = scan_plan_chunk(plan, chunk, Max(relation, 0)).relation;
 
         CHECK_FOR_INTERRUPTS();
-        relation = scan_plan_chunk(reader->plan, chunk, relation).relation;
+        if (rows->first != 0 && of != relation && table_wants_any(&plan->wants)) {
+            table_rows_begin_table(all->rows, plan->relations[of].id, all->total.rows);
+            relation = of;
+        }
         for (uint64 place = rows->first; place != 0;) {
             ScanBlock *const block = block_at(reader, rows->shared, place);
 
-            add_source(all, block, reader->plan->relations[relation].id, rows->shared);
+            add_source(all, block, rows->shared);
             place = block->next;
         }
     }
@@ -228,12 +234,10 @@ static void copy_source(void *argument, int64_t i)
     copy_array(used->values, at.used, block + arrays.values, count.used, used->row_bytes);
     if (used->weighted)
         copy_array(used->weights, at.used, block + arrays.weights, count.used, sizeof(double));
-    for (int64 s = 0; s < count.skipped; ++s)
+    for (int64 s = 0; table_wants_any(&rows->wants) && s < count.skipped; ++s)
         rows->skipped[at.skipped + s] = ((const int64 *)(block + arrays.skipped))[s] + at.rows;
     if (rows->wants.ctid)
         copy_array(rows->ctids, at.rows, block + arrays.ctids, count.rows, sizeof(ItemPointerData));
-    for (int64 r = 0; rows->wants.table && r < count.rows; ++r)
-        rows->tables[at.rows + r] = source->table;
     if (rows->wants.label)
         copy_array(rows->labels, at.rows, block + arrays.labels, count.rows, sizeof(int32));
     shared_discard(source->block, arrays.end, source->shared);
@@ -258,8 +262,7 @@ TableRows *scan_bring_together(ScanReader *reader, MemoryContext context)
     list_sources(reader, &all);
     /* Whatever the blocks take they give back as the rows take it. */
     table_rows_clear(reader->rows);
-    rows->widths = scan_plan_widths(plan, context);
-    rows->used = pgkm_rows_create(context, plan->decoder.element, plan->d, plan->query.weight != NULL);
+    scan_plan_open_rows(plan, rows);
     pgkm_rows_make(rows->used, all.total.used, pgkm_service_runs());
     table_rows_make(rows, all.total.rows, all.total.skipped);
     if (pgkm_run_tasks(all.n_sources, useful_threads(all.total.used * rows->used->row_bytes), copy_source, &all,

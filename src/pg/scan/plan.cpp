@@ -5,17 +5,23 @@
 
 #include "pg/scan/scan.h"
 
+#include <algorithm>
 #include <type_traits>
 
 extern "C" {
 #include "access/table.h"
+#include "optimizer/plancat.h"
 #include "storage/bufmgr.h"
 #include "utils/builtins.h"
 #include "utils/rel.h"
 }
 
-/* Blocks, where there are no more chunks than SCAN_CHUNKS. */
+/* Enough for an even end of the scan, few enough to forget about. */
+#define CHUNKS 256
 #define SMALLEST_CHUNK 4
+
+/* Statistics are samples. */
+#define ESTIMATE_SLACK 1.02
 
 /* --- one allocation --- */
 
@@ -73,7 +79,10 @@ static void set_columns(ScanPlan *plan, const TableQuery *query)
             plan->columns[i] = *query->filter;
         namestrcpy(&plan->names[i], table_query_column(query, i));
     }
-    plan->d = query->features[0].kind == COLUMN_NUMBER && !plan->decoder.mixed ? query->n_features : 0;
+    if (!table_columns_are_numbers(query->features, query->n_features))
+        return;
+    plan->d = query->n_features;
+    std::fill_n(plan->widths, plan->d, 1);
 }
 
 static BlockNumber toast_blocks(const Relation relation)
@@ -90,37 +99,48 @@ static BlockNumber toast_blocks(const Relation relation)
     return blocks;
 }
 
-static void set_relations(ScanPlan *plan, List *tables, uint32 chunks)
+static void set_relation(ScanPlan *plan, int i, const ScanTable *table)
+{
+    ScanRelation *const target = &plan->relations[i];
+    const Relation relation = table_open(table->id, NoLock);
+    BlockNumber blocks;
+    double all_visible;
+
+    target->id = table->id;
+    /* What is added behind them from now on the snapshot does not see. */
+    target->n_blocks = RelationGetNumberOfBlocks(relation);
+    target->toast_blocks = toast_blocks(relation);
+    estimate_rel_size(relation, NULL, &blocks, &target->rows, &all_visible);
+    plan->expected_rows += (int64)(target->rows * ESTIMATE_SLACK);
+    plan->fixed_workers = Max(plan->fixed_workers, RelationGetParallelWorkers(relation, -1));
+    /* Its pages lie in the memory of this process. */
+    plan->temporary = plan->temporary || RelationUsesLocalBuffers(relation);
+    table_close(relation, NoLock);
+    memcpy(&plan->places[i * plan->n_columns], table->places, plan->n_columns * sizeof(AttrNumber));
+}
+
+uint64 scan_plan_blocks(const ScanPlan *plan)
 {
     uint64 blocks = 0;
 
-    for (int i = 0; i < plan->n_relations; ++i) {
-        const ScanTable *const table = (const ScanTable *)list_nth(tables, i);
-        ScanRelation *const target = &plan->relations[i];
-        const Relation relation = table_open(table->id, NoLock);
+    for (int i = 0; i < plan->n_relations; ++i)
+        blocks += plan->relations[i].n_blocks;
+    return blocks;
+}
 
-        target->id = table->id;
-        /* What is added behind them from now on the snapshot does not see. */
-        target->n_blocks = RelationGetNumberOfBlocks(relation);
-        target->toast_blocks = toast_blocks(relation);
-        blocks += target->n_blocks;
-        /* Its pages lie in the memory of this process. */
-        plan->temporary = plan->temporary || RelationUsesLocalBuffers(relation);
-        table_close(relation, NoLock);
-        memcpy(&plan->places[i * plan->n_columns], table->places, plan->n_columns * sizeof(AttrNumber));
-    }
-
-    plan->chunk_blocks = (BlockNumber)Max(blocks / chunks, (uint64)(chunks > SCAN_CHUNKS ? 1 : SMALLEST_CHUNK));
+void scan_plan_set_chunks(ScanPlan *plan, BlockNumber blocks)
+{
+    plan->chunk_blocks = blocks;
     plan->n_chunks = 0;
     for (int i = 0; i < plan->n_relations; ++i) {
         ScanRelation *const relation = &plan->relations[i];
 
         relation->first_chunk = plan->n_chunks;
-        plan->n_chunks += relation->n_blocks / plan->chunk_blocks + (relation->n_blocks % plan->chunk_blocks != 0);
+        plan->n_chunks += relation->n_blocks / blocks + (relation->n_blocks % blocks != 0);
     }
 }
 
-ScanPlan *scan_plan_make(const TableQuery *query, List *tables, uint32 chunks)
+ScanPlan *scan_plan_make(const TableQuery *query, List *tables)
 {
     ScanPlan head;
 
@@ -130,9 +150,8 @@ ScanPlan *scan_plan_make(const TableQuery *query, List *tables, uint32 chunks)
     while (table_query_column(query, head.n_columns) != NULL)
         ++head.n_columns;
     head.n_relations = list_length(tables);
-    head.wants.ctid = query->need_ctid;
-    head.wants.table = query->need_ctid && head.decoder.with_table;
-    head.wants.label = query->label != NULL;
+    head.wants = table_query_wants(query);
+    head.fixed_workers = -1;
     head.bytes = set_pointers(&head);
 
     ScanPlan *const plan = (ScanPlan *)palloc0(head.bytes);
@@ -141,15 +160,18 @@ ScanPlan *scan_plan_make(const TableQuery *query, List *tables, uint32 chunks)
     (void)set_pointers(plan);
     set_columns(plan, query);
     set_query(plan);
-    set_relations(plan, tables, chunks);
+    for (int i = 0; i < plan->n_relations; ++i)
+        set_relation(plan, i, (const ScanTable *)list_nth(tables, i));
+    scan_plan_set_chunks(plan, (BlockNumber)Max(scan_plan_blocks(plan) / CHUNKS, (uint64)SMALLEST_CHUNK));
     return plan;
 }
 
-int32 *scan_plan_widths(const ScanPlan *plan, MemoryContext context)
+void scan_plan_open_rows(const ScanPlan *plan, TableRows *rows)
 {
     const Size bytes = plan->query.n_features * sizeof(int32);
 
-    return plan->decoder.mixed ? (int32 *)memcpy(MemoryContextAlloc(context, bytes), plan->widths, bytes) : NULL;
+    rows->widths = (int32 *)memcpy(MemoryContextAlloc(rows->context, bytes), plan->widths, bytes);
+    rows->used = pgkm_rows_create(rows->context, plan->decoder.element, plan->d, plan->query.weight != NULL);
 }
 
 ScanChunk scan_plan_chunk(const ScanPlan *plan, uint32 chunk, int32 hint)

@@ -18,6 +18,7 @@ struct ScanRelation {
     Oid id;
     BlockNumber n_blocks;
     BlockNumber toast_blocks; /* of its TOAST table */
+    double rows;              /* by the planner's estimate */
     uint32 first_chunk;
 };
 
@@ -27,27 +28,21 @@ struct ScanPlan {
     TableDecoder decoder; /* its places are a table's */
     int32 n_columns;      /* features, weight, filter, label */
     int32 n_relations;
-    bool temporary; /* only this process can read it */
+    bool temporary;    /* only this process can read it */
+    int fixed_workers; /* as a table's storage parameter says; -1: none does */
     TableWants wants;
     int32 d; /* 0: not known before the first row */
     BlockNumber chunk_blocks;
     uint32 n_chunks;
-    int64 most_rows;     /* of a part of the scan (stream.cpp), about; 0: it is read at once */
-    int64 expected_rows; /* set by scan_plan_workers; of a part its own */
-    uint64 estimate;     /* set by scan_plan_memory: bytes that the rows will take, where that is much; or 0 */
+    int64 expected_rows; /* of all tables */
+    int64 most_rows;     /* of a part of a stream, about; 0: all is read at once */
+    uint64 estimate;     /* bytes that the rows will take, where that is much; or 0 (scan_plan_check_memory) */
     /* What pointers above point to: */
     ScanRelation *relations;
     TableColumn *columns;
     NameData *names;    /* of the columns */
-    int32 *widths;      /* of the features: as TableRows.widths, where these are kept and the first row is read */
+    int32 *widths;      /* TableRows.widths, once d is known */
     AttrNumber *places; /* of the columns, of each relation */
-};
-
-/* Where chunk `chunk` lies. */
-struct ScanChunk {
-    int32 relation;
-    BlockNumber begin;
-    BlockNumber end;
 };
 
 /* Bytes of the features, as far as d is known, and the weight of a row that takes part. */
@@ -57,26 +52,41 @@ static inline double scan_features_bytes(const ScanPlan *plan)
            (plan->query.weight != NULL ? sizeof(double) : 0);
 }
 
-/* For the rows of these tables (ScanTable), which are locked; in about so many chunks. In the current memory context.
- */
-ScanPlan *scan_plan_make(const TableQuery *query, List *tables, uint32 chunks);
-#define SCAN_CHUNKS 256 /* enough for an even end of the scan, few enough to forget about */
+/* For the rows of these tables (ScanTable), which are locked. In the current memory context. */
+ScanPlan *scan_plan_make(const TableQuery *query, List *tables);
+
+/* Divides the blocks into chunks of so many. */
+void scan_plan_set_chunks(ScanPlan *plan, BlockNumber blocks);
+
+/* All blocks of all tables. */
+uint64 scan_plan_blocks(const ScanPlan *plan);
 
 /* A copy of a plan, in the current memory context. */
 ScanPlan *scan_plan_copy(const ScanPlan *plan);
 
 /* Where a chunk lies. `hint` is the number of its table, or of one near it. The last one of a table has no end. */
+struct ScanChunk {
+    int32 relation;
+    BlockNumber begin;
+    BlockNumber end;
+};
+
 ScanChunk scan_plan_chunk(const ScanPlan *plan, uint32 chunk, int32 hint);
 
-/* TableRows.widths as the first row has them, in that context; NULL where there are none. */
-int32 *scan_plan_widths(const ScanPlan *plan, MemoryContext context);
+/* Gives the rows of a plan whose d is known their widths, and an empty `used`. */
+void scan_plan_open_rows(const ScanPlan *plan, TableRows *rows);
 
-/* How many workers would help, by the rules of the planner and within the memory limit. d must be known, unless all
- * is read. Sets expected_rows. */
-int scan_plan_workers(ScanPlan *plan);
+/* --- estimates (estimate.cpp) --- */
 
-/* Sets `estimate`, when d and expected_rows are known. 54000 where the tables' statistics leave no doubt that
- * the rows pass the limit. */
-void scan_plan_memory(ScanPlan *plan);
+/* How many workers would help to read this part, or all, by the rules of the planner and within the memory limit. d
+ * must be known, unless all is read. */
+int scan_plan_workers(const ScanPlan *plan);
+
+/* Rows of this part, or of all. */
+int64 scan_plan_part_rows(const ScanPlan *plan);
+
+/* Sets `estimate`, when d is known. 54000 where the tables' statistics leave no doubt that the rows pass the limit; it
+ * names what the fit needs if they are streamed, where that is given. */
+void scan_plan_check_memory(ScanPlan *plan, uint64 streamed_bytes);
 
 #endif

@@ -34,25 +34,25 @@ bool scan_possible(const TableQuery *query, List **tables);
 const char *scan_find_tables(const TableQuery *query, bool others, List **tables);
 
 /* A scan of these tables that has begun: it has read up to the first row that takes part. */
-struct Scan;
-Scan *scan_begin(const TableQuery *query, List *tables, MemoryContext context);
+struct DirectScan;
+DirectScan *scan_begin(const TableQuery *query, List *tables, MemoryContext context);
 
 /* About how many rows there are, and how many features they have; 0: there are none. */
-int64 scan_expected_rows(const Scan *scan);
-int32 scan_features(const Scan *scan);
+int64 scan_expected_rows(const DirectScan *scan);
+int32 scan_features(const DirectScan *scan);
 
-/* Ends it: all rows, in the context given at the beginning, as of table_select. *workers: how many helped. */
-TableRows *scan_finish(Scan *scan, int32 *workers);
+/* Ends it: all rows, in the context given at the beginning, as of table_select. *workers: how many helped. What the fit
+ * would need if the rows were streamed, if it could be that, is for the error that they take too much memory. */
+TableRows *scan_finish(DirectScan *scan, uint64 streamed_bytes, int32 *workers);
 
-/* Ends it without them. */
-void scan_abandon(Scan *scan);
+/* Or the rows, without their origins, come in parts of about so many, again and again, all under one snapshot. That is
+ * the active one, which has to be the same at each call. */
+void scan_stream(DirectScan *scan, int64 most);
 
-/* The same rows in parts, again and again, all under one snapshot: the active one, which has to be the same at
- * each call. In the current memory context. */
-struct ScanStream;
-ScanStream *scan_stream_begin(const TableQuery *query, List *tables, const Scan *scan);
+/* The next part, in `context`; NULL, once, behind the last. *workers: how many helped. */
+TableRows *scan_next(DirectScan *scan, MemoryContext context, int32 *workers);
 
-/* The next part of about `most` rows, in `context`; NULL, once, behind the last. *workers: how many helped. */
-TableRows *scan_stream_next(ScanStream *stream, int64 most, MemoryContext context, int32 *workers);
+/* Ends it. */
+void scan_end(DirectScan *scan);
 
 #endif

@@ -118,7 +118,8 @@ void table_call_find(TableCall *call, TableUse use)
     const bool is_loaded = call->memory == TABLE_MEMORY_LOADED;
 
     if (is_loaded && (use == TABLE_UPDATE || use == TABLE_WRITE))
-        pgkm_raise_option("memory", "'auto', 'resident' or 'stream' where labels are written");
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("memory must be 'auto', 'resident' or 'stream' where labels are written")));
     table_relation_find(&call->relation, call->arguments.relation, use, !is_loaded);
     table_call_find_columns(call);
     if (is_loaded)
@@ -160,7 +161,8 @@ static TableRows *read_with_nodes(TableCall *call, const TableQuery *query, Memo
     if (call->nodes == NULL)
         return NULL;
 
-    TableRows *const rows = local == NIL ? no_rows(context) : scan_finish(scan_begin(query, local, context), &workers);
+    TableRows *const rows =
+        local == NIL ? no_rows(context) : scan_finish(scan_begin(query, local, context), 0, &workers);
 
     if (nodes_await(call->nodes, element))
         return rows;
@@ -192,16 +194,16 @@ static TableRows *read_rows(TableCall *call, const TableQuery *query, MemoryCont
     if (!scan_possible(query, &tables))
         return table_select(query, context);
 
-    Scan *const scan = scan_begin(query, tables, context);
+    DirectScan *const scan = scan_begin(query, tables, context);
 
     if (query->may_stream && call->memory != TABLE_MEMORY_RESIDENT) {
-        call->stream = table_stream_begin(call, query, tables, scan, context, report);
+        call->stream = table_stream_begin(call, query, scan, context, report);
         report->way = "stream";
         if (call->stream != NULL)
             return no_rows(context);
     }
     report->way = "direct";
-    return scan_finish(scan, &report->workers);
+    return scan_finish(scan, call->streamed_bytes, &report->workers);
 }
 
 /* Puts means in the place of NULLs. */
@@ -237,9 +239,9 @@ static void check_may_be_streamed(const TableQuery *query)
     if (!query->may_stream)
         ereport(
             ERROR,
-            (errcode(ERRCODE_FEATURE_NOT_SUPPORTED), errmsg("this fit needs all rows in memory"),
-             errdetail("Labels by ctid, trees, pictures, the first rows as centroids, mini-batches, bounds of sizes, a "
-                       "radius and means in the place of NULLs do."),
+            (errcode(ERRCODE_FEATURE_NOT_SUPPORTED), errmsg("this call needs all rows in memory"),
+             errdetail("kmeans_fit, kmeans_cluster, kmeans_sweep, gmm_fit and pca_fit can stream rows, but not with "
+                       "init => 'first', batch_size, min_size, max_size, max_radius or nulls => 'mean'."),
              errhint("Use memory => 'resident'.")));
 }
 
@@ -383,6 +385,10 @@ const PgkmResult *table_call_fit(TableCall *call)
 {
     const PgkmMeanwhile meanwhile =
         call->stream == NULL ? PgkmMeanwhile{NULL, NULL, 0} : table_stream_meanwhile(call->stream);
+
+    if (call->streamed_bytes > 0 && pgkm_lacks_memory(&call->request))
+        pgkm_raise_streamed_memory(call->streamed_bytes);
+
     const PgkmResult *result = pgkm_run_job(&call->request, call->context, &call->job, &meanwhile);
 
     if (call->stream != NULL)

@@ -18,7 +18,6 @@ void label_lookup_start(LabelLookup *lookup, const TableRows *rows, const int32 
 
     lookup->rows = rows;
     lookup->labels = labels;
-    lookup->ranges = table_rows_ranges(rows, &lookup->n_ranges);
     table_cursor_start(&cursor);
     while (table_cursor_next(&cursor, rows)) {
         /* Without an old label column all of its values are NULL. */
@@ -33,7 +32,7 @@ void label_lookup_start(LabelLookup *lookup, const TableRows *rows, const int32 
 static bool is_at(const TableRows *rows, int64 position, Oid table, const ItemPointerData *ctid)
 {
     return position < rows->n && memcmp(&rows->ctids[position], ctid, sizeof *ctid) == 0 &&
-           (!rows->wants.table || rows->tables[position] == table);
+           (rows->n_ranges == 1 || table_rows_table(rows, position) == table);
 }
 
 /* Searches the rows of its table, which are in the order of their ctids. -1: the row was not read. */
@@ -41,15 +40,16 @@ static int64 search(const LabelLookup *lookup, Oid table, const ItemPointerData 
 {
     const TableRows *const rows = lookup->rows;
 
-    for (int i = 0; i < lookup->n_ranges; ++i) {
-        const TableRange *const range = &lookup->ranges[i];
+    for (int i = 0; i < rows->n_ranges; ++i) {
+        const ItemPointerData *const begin = rows->ctids + rows->ranges[i].begin;
+        const ItemPointerData *const end = rows->ctids + (i + 1 < rows->n_ranges ? rows->ranges[i + 1].begin : rows->n);
 
-        if (rows->wants.table && range->table != table)
+        if (rows->ranges[i].table != table)
             continue;
 
-        const ItemPointerData *const found = std::lower_bound(
-            rows->ctids + range->begin, rows->ctids + range->end, *ctid,
-            [](const auto &a, const auto &b) { return ItemPointerCompare((ItemPointer)&a, (ItemPointer)&b) < 0; });
+        const ItemPointerData *const found = std::lower_bound(begin, end, *ctid, [](const auto &a, const auto &b) {
+            return ItemPointerCompare((ItemPointer)&a, (ItemPointer)&b) < 0;
+        });
 
         if (is_at(rows, found - rows->ctids, table, ctid))
             return found - rows->ctids;

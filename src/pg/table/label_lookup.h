@@ -15,8 +15,6 @@ struct LabelLookup {
     /* By place: the rows that were read, which have ctids, and the labels of those that are used. */
     const TableRows *rows;
     const int32 *labels;
-    TableRange *ranges;
-    int n_ranges;
     int64 hint; /* where the last row was found: rows come in the order in which they were read */
     /* By value, where `rows` is NULL: the row that pgkm_keep_label() had last, and its label. */
     Oid table;

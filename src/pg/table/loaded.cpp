@@ -199,22 +199,18 @@ static Oid current_file(Oid table)
 /* The tables have been locked since their rows were read, so these are the files that were read. */
 static void note_files(PgkmLoaded *loaded)
 {
-    const MemoryContext caller = MemoryContextSwitchTo(loaded->context);
-    const TableRange *const ranges = table_rows_ranges(loaded->rows, &loaded->n_files);
+    const TableRows *const rows = loaded->rows;
 
-    loaded->files = (LoadedFile *)palloc(loaded->n_files * sizeof(LoadedFile));
-    for (int i = 0; i < loaded->n_files; ++i) {
-        const Oid table = OidIsValid(ranges[i].table) ? ranges[i].table : loaded->relation;
-
-        loaded->files[i] = {table, current_file(table)};
-    }
-    MemoryContextSwitchTo(caller);
+    loaded->n_files = rows->n_ranges;
+    loaded->files = (Oid *)MemoryContextAlloc(loaded->context, (rows->n_ranges + 1) * sizeof(Oid));
+    for (int i = 0; i < rows->n_ranges; ++i)
+        loaded->files[i] = current_file(rows->ranges[i].table);
 }
 
 void pgkm_loaded_check_places(const PgkmLoaded *loaded)
 {
     for (int i = 0; i < loaded->n_files; ++i)
-        if (current_file(loaded->files[i].table) != loaded->files[i].number)
+        if (current_file(loaded->rows->ranges[i].table) != loaded->files[i])
             ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                             errmsg("relation \"%s\" has been rewritten since its rows were loaded", loaded->name),
                             errdetail("The rows lie at other places (ctid) now."), errhint("Call kmeans_load again.")));

@@ -14,12 +14,6 @@
 #include "pg/nodes/nodes.h"
 #include "pg/table/call.h"
 
-/* A table, and the file that its rows lay in. */
-struct LoadedFile {
-    Oid table;
-    Oid number; /* InvalidOid: there is no such table */
-};
-
 struct PgkmLoaded {
     MemoryContextCallback on_reset;
     MemoryContext context; /* holds all of it */
@@ -34,7 +28,7 @@ struct PgkmLoaded {
     TableRows *rows;     /* of this server */
     struct Nodes *nodes; /* the other servers that keep theirs; or NULL */
     int n_files;
-    LoadedFile *files; /* of the tables that hold the rows, where these have ctids */
+    Oid *files; /* that the rows of each table (TableRows.ranges) lay in, where these have ctids */
     PgkmResident *resident;
     TimestampTz loaded_at;
     uint64 last_use; /* a count of uses, for the choice of what has to go */

@@ -9,9 +9,7 @@
 #include "pg/scan/scan.h"
 
 extern "C" {
-#include "access/xact.h"
 #include "utils/memutils.h"
-#include "utils/snapmgr.h"
 }
 
 /* A chunk that the job has, and one that is read: its processes' own rows, and where these are brought together. */
@@ -20,25 +18,27 @@ extern "C" {
 /* More than this for chunks saves nothing. */
 #define ENOUGH_BYTES ((uint64)4 * 1024 * 1024 * 1024)
 
+/* The share of the memory there is that chunks, and the work on them, are to take. */
+#define USABLE 0.8
+
 /* Fewer rows are no chunk. */
 #define FEWEST_ROWS 256
 
 struct TableStream {
     MemoryContextCallback on_reset;
-    ScanStream *scan;
+    DirectScan *scan;   /* NULL: it has ended */
+    PgkmStream *stream; /* the engine's */
     int32 d;
-    PgkmStream *stream; /* the engine's; NULL before the rows are counted */
     PgkmElement element;
     bool weighted;
+    Size row_bytes;
     int64 n;    /* rows that take part */
     int64 most; /* rows of a chunk */
-    Size row_bytes;
     MemoryContext chunks[2];
-    bool own_snapshot; /* for all passes */
-    int64 read;        /* chunks */
-    int64 passes;      /* that have ended */
-    int64 rows;        /* of this one, those that take no part included */
-    int64 expected;    /* of each; 0: the first one has not counted them yet */
+    int64 read;     /* chunks */
+    int64 passes;   /* that have ended */
+    int64 rows;     /* of this one, those that take no part included */
+    int64 expected; /* of each; 0: the first one has not counted them yet */
 };
 
 static void free_stream(void *stream)
@@ -87,35 +87,32 @@ static PgkmRequest settled_request(const TableCall *call)
     return request;
 }
 
-/* The most rows of a chunk that leave a reserve. False where there is no room for any. */
-static bool choose_chunk(TableStream *stream, const PgkmRequest *request, int64 expected, bool required)
+/* The most rows of a chunk that leave a reserve. Returns 0, or where there is no room for any what the fewest need. */
+static uint64 choose_chunk(TableStream *stream, const PgkmRequest *request, int64 expected)
 {
     pgkm_memory_make_room(pgkm_memory_obtainable() / 2);
 
     const int64 n = Max(expected, (int64)FEWEST_ROWS);
-    const double room = 0.8 * (double)Min(pgkm_memory_available(), ENOUGH_BYTES);
+    const double room = USABLE * (double)Min(pgkm_memory_available(), ENOUGH_BYTES);
     double bytes = bytes_in_chunks(stream, request, n, stream->most = n);
 
     while (bytes > room && stream->most > FEWEST_ROWS) {
         stream->most = Max(stream->most / 4 * 3, (int64)FEWEST_ROWS);
         bytes = bytes_in_chunks(stream, request, n, stream->most);
     }
-    if (bytes > room && required)
-        pgkm_raise_working_memory("A fit whose rows are streamed", (uint64)bytes);
-    return bytes <= room;
+    return bytes > room ? (uint64)(bytes / USABLE) : 0;
 }
 
-/* Whether rows in memory, with `origins` bytes beside each, and work on them, would pass the limit. */
-static bool exceeds_memory(const TableStream *stream, const PgkmRequest *of, int64 expected, Size origins)
+/* What rows in memory, with `origins` bytes beside each, and the work on them take, as far as that is known. */
+static double bytes_in_memory(const TableStream *stream, const PgkmRequest *of, int64 expected, Size origins)
 {
     PgkmRequest request = *of;
 
-    if (pgkm_memory_obtainable() == PG_UINT64_MAX || stream->d == 0 || expected == 0)
-        return false;
+    if (stream->d == 0 || expected == 0)
+        return 0;
     request.points = no_points(stream);
     request.points.n = expected;
-    return (double)expected * (double)(stream->row_bytes + origins) + (double)pgkm_request_estimate(&request) >
-           (double)pgkm_memory_obtainable();
+    return (double)expected * (double)(stream->row_bytes + origins) + (double)pgkm_request_estimate(&request);
 }
 
 /* The next chunk that has rows that take part; NULL at the end of the pass. */
@@ -128,7 +125,7 @@ static const PgkmRows *read_chunk(TableStream *stream, PgkmScanReport *report)
     do {
         MemoryContextReset(context);
         pgkm_progress_pass(stream->passes + 1, stream->rows, stream->expected);
-        rows = scan_stream_next(stream->scan, stream->most, context, &workers);
+        rows = scan_next(stream->scan, context, &workers);
         if (rows == NULL)
             break;
         table_rows_shrink(rows);
@@ -146,15 +143,7 @@ static const PgkmRows *read_chunk(TableStream *stream, PgkmScanReport *report)
     return NULL;
 }
 
-static Size origin_bytes(const TableQuery *query)
-{
-    const TableWants wants = {query->need_ctid, query->need_ctid && query->relation->has_rows_of_others,
-                              query->label != NULL};
-
-    return table_origin_bytes(&wants);
-}
-
-static TableStream *create(const TableQuery *query, const Scan *scan, MemoryContext context)
+static TableStream *create(const TableQuery *query, const DirectScan *scan, MemoryContext context)
 {
     TableStream *const stream = (TableStream *)MemoryContextAllocZero(context, sizeof(TableStream));
 
@@ -168,31 +157,33 @@ static TableStream *create(const TableQuery *query, const Scan *scan, MemoryCont
     return stream;
 }
 
-TableStream *table_stream_begin(TableCall *call, const TableQuery *query, List *tables, Scan *scan,
-                                MemoryContext context, PgkmScanReport *report)
+TableStream *table_stream_begin(TableCall *call, const TableQuery *query, DirectScan *scan, MemoryContext context,
+                                PgkmScanReport *report)
 {
     TableStream *const stream = create(query, scan, context);
     const PgkmRequest settled = settled_request(call);
     const int64 expected = scan_expected_rows(scan);
-    TableQuery rows_alone = *query; /* labels, the last column, are written by what rows are */
+    const TableWants wants = table_query_wants(query);
     const PgkmRows *chunk;
 
-    if (call->memory == TABLE_MEMORY_AUTO && !exceeds_memory(stream, &call->request, expected, origin_bytes(query)))
+    const double resident = bytes_in_memory(stream, &call->request, expected, table_origin_bytes(&wants));
+
+    if (call->memory == TABLE_MEMORY_AUTO && resident <= (double)pgkm_memory_obtainable())
         return NULL;
-    if (!choose_chunk(stream, &settled, expected, query->streamed))
+
+    const uint64 lacking = choose_chunk(stream, &settled, expected);
+
+    if (lacking > 0 && query->streamed)
+        pgkm_raise_streamed_memory(lacking);
+    if (lacking > 0) {
+        call->streamed_bytes = (double)lacking < resident ? lacking : 0;
         return NULL;
+    }
 
     MemoryContext caller = MemoryContextSwitchTo(context);
 
-    rows_alone.label = NULL;
-    rows_alone.need_ctid = false;
-    stream->scan = scan_stream_begin(&rows_alone, tables, scan);
-    scan_abandon(scan);
-    if (query->new_snapshot) {
-        CommandCounterIncrement();
-        PushActiveSnapshot(GetTransactionSnapshot());
-        stream->own_snapshot = true;
-    }
+    stream->scan = scan;
+    scan_stream(scan, stream->most);
     call->request = settled;
     for (MemoryContext &chunk_context : stream->chunks)
         chunk_context = AllocSetContextCreate(context, "kmeans chunk", ALLOCSET_DEFAULT_SIZES);
@@ -207,9 +198,9 @@ TableStream *table_stream_begin(TableCall *call, const TableQuery *query, List *
 
 void table_stream_end(TableStream *stream)
 {
-    if (stream->own_snapshot)
-        PopActiveSnapshot();
-    stream->own_snapshot = false;
+    if (stream->scan != NULL)
+        scan_end(stream->scan);
+    stream->scan = NULL;
 }
 
 int64 table_stream_rows(const TableStream *stream)

@@ -7,14 +7,14 @@
 #include "pg/scan/scan.h"
 #include "pg/table/call.h"
 
-/* Begins to read the rows of a scan of these tables in chunks, if call->memory or the size of the table says so, and
- * counts those that take part; that scan has ended then. NULL where they belong into memory. The call's request is
- * complete but for its points, and an init that nobody names, which is settled here. Errors as of table_select; 54000
- * when the limit has no room for chunks of some rows. */
-TableStream *table_stream_begin(TableCall *call, const TableQuery *query, List *tables, Scan *scan,
-                                MemoryContext context, PgkmScanReport *report);
+/* Makes a stream of a scan that has begun, if call->memory or the size of the table says so, and counts the rows that
+ * take part. NULL where they belong into memory; where there is none for chunks either, call->streamed_bytes
+ * says so. The call's request is complete but for its points, and an init that nobody names, which is settled here.
+ * Errors as of table_select; 54000 when the limit has no room for chunks of some rows. */
+TableStream *table_stream_begin(TableCall *call, const TableQuery *query, DirectScan *scan, MemoryContext context,
+                                PgkmScanReport *report);
 
-/* No more passes: gives up the snapshot that they had. */
+/* No more passes: ends the scan. */
 void table_stream_end(TableStream *stream);
 
 /* Rows that take part in a pass, and features of each, when there are any. */

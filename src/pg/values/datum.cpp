@@ -150,6 +150,19 @@ static bool copy_floats(const char *data, int32 count, char *out)
     return ((reached[0] | reached[1] | reached[2] | reached[3]) & 0x80000000) == 0;
 }
 
+bool pgkm_copy_plain(Datum array, int32 d, float *out)
+{
+    const struct varlena *const value = (const struct varlena *)DatumGetPointer(array);
+    const char *const base = VARDATA_ANY(value) - VARHDRSZ;
+    ArrayHead head;
+
+    if (!(VARATT_IS_1B(value) && !VARATT_IS_1B_E(value)) && !VARATT_IS_4B_U(value))
+        return false;
+    memcpy(&head, base + offsetof(ArrayType, ndim), sizeof head);
+    return head.ndim == 1 && head.dataoffset == 0 && head.elemtype == FLOAT4OID && head.length == d &&
+           copy_floats(base + ARR_OVERHEAD_NONULLS(1), d, (char *)out);
+}
+
 static bool copy_float4(const char *data, int32 length, float *out, PgkmRowFault *fault)
 {
     if (likely(copy_floats(data, length, (char *)out)))

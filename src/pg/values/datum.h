@@ -63,6 +63,10 @@ static inline PgkmElement pgkm_element_of(Oid element_type)
  */
 bool pgkm_open_vector(Datum array, PgkmVector *vector, PgkmRowFault *fault);
 
+/* Most arrays, at once: the elements of a real[] that lies here as it is, without NULLs, all of them finite and d in
+ * number. False for any other, with whatever in `out`. */
+bool pgkm_copy_plain(Datum array, int32 d, float *out);
+
 /* Writes the vector's values as `element` (float or double) to `out`; false and *fault when
  * a value is not finite or too large. */
 bool pgkm_copy_vector(const PgkmVector *vector, PgkmElement element, void *out, PgkmRowFault *fault);
