@@ -2,11 +2,14 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "cpu/cpu_backend.hpp"
+#include "draws.hpp"
+#include "cpu/seed/sampler.hpp"
 #include "seeded_rows.hpp"
 #include "numeric/row_key.hpp"
 
@@ -137,6 +140,38 @@ TEST(SeedMemory, IsEnoughFromTheLeastLimitOn)
         enough = enough || loaded.status == PGKM_OK;
     }
     EXPECT_TRUE(enough);
+}
+
+// Unit vectors near few directions, some of which are heavy. Threaded, they are looked at by projections: most of what
+// those let pass, exact distances drop again, and a task's list of rows that trials may win runs full.
+TEST(Seeding, ChoosesTheSameByProjections)
+{
+    constexpr std::int32_t d = 384, directions = 10, n = 2000, k = 200;
+    Draws draws(7);
+    const std::vector<double> axes = draws.fill(directions * d, [](Draws &next) { return next.normal(); });
+    std::vector<float> rows;
+    std::vector<Int128> masses;
+    for (int i = 0; i < n; ++i) {
+        const std::vector<double> along = draws.fill(directions, [](Draws &next) { return next.normal(); });
+        const auto first = static_cast<std::ptrdiff_t>(rows.size());
+        for (std::size_t f = 0; f < d; ++f) {
+            double value = 0.3 * draws.normal();
+            for (std::size_t j = 0; j < directions; ++j)
+                value += along[j] * axes[j * d + f];
+            rows.push_back(static_cast<float>(value));
+        }
+        const double square = std::inner_product(rows.begin() + first, rows.end(), rows.begin() + first, 0.0);
+        for (auto value = rows.begin() + first; value != rows.end(); ++value)
+            *value = static_cast<float>(*value / std::sqrt(square));
+        masses.push_back(static_cast<Int128>(std::exp(3.0 * draws.uniform())));
+    }
+    cpu::Context context({}, 1);
+    for (const std::uint64_t seed : {1, 24}) {
+        const PgkmSeedParams params = {PGKM_INIT_KMEANS_PARALLEL, seed, 0};
+        EXPECT_EQ(cpu::choose_among({context, true}, rows.data(), d, masses, k, params),
+                  cpu::choose_among({context, false}, rows.data(), d, masses, k, params))
+            << seed;
+    }
 }
 
 } // namespace

@@ -206,13 +206,13 @@ void SeedTrials<T, Point>::screen(std::int64_t task, Worker &worker, double scal
             const int count = __builtin_popcountll(bits);
             bounds[trial].least += gain.least * scale - count;
             bounds[trial].most += gain.most * scale + count;
-            if (found + count <= most)
-                for (std::int64_t at = found; bits != 0; bits &= bits - 1, ++at)
-                    hits[at] = static_cast<Hit>((tile - first_tile(task)) * seed_tile_rows + __builtin_ctzll(bits)) |
-                               static_cast<Hit>(trial) << 16;
-            else
-                found = most; // full from now on
-            found += count;
+            if (found + count > most) { // full from now on
+                found = most + 1;
+                return;
+            }
+            for (; bits != 0; bits &= bits - 1)
+                hits[found++] = static_cast<Hit>((tile - first_tile(task)) * seed_tile_rows + __builtin_ctzll(bits)) |
+                                static_cast<Hit>(trial) << 16;
         });
     n_hits_[task] = found;
 }
