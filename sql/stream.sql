@@ -30,9 +30,20 @@ SELECT function, n, d, scan, rows_scanned FROM kmeans_last_run();
 
 -- auto: where rows and the work on them would pass the limit
 SELECT kmeans_fit('streamed', '{x,y}', 12, memory => 'resident');
-SELECT kmeans_fit('streamed', '{x,y}', 12) = model AS same FROM streamed_fits WHERE name = 'parallel' AND memory = 'resident';
+CREATE TABLE streamed_auto AS SELECT kmeans_fit('streamed', '{x,y}', 12) AS model;
 SELECT scan FROM kmeans_last_run();
 RESET pg_kmeans.memory_limit;
+
+-- the default init goes by rows, features and k: the same model in memory, here with fewer and there with more than 2^33
+-- values of rows times k
+CREATE TABLE streamed_repeats AS SELECT i % 700 + (i % 7) * 0.01 AS x FROM generate_series(1, 100000) AS i;
+SELECT s.model = r.model AS same, (s.model).origin.options->>'init' AS streamed, (r.model).origin.options->>'init' AS resident, (r.model).k
+FROM streamed_auto AS s, (SELECT kmeans_fit('streamed', '{x,y}', 12) AS model) AS r
+UNION ALL
+SELECT s.model = r.model, (s.model).origin.options->>'init', (r.model).origin.options->>'init', (r.model).k
+FROM (SELECT kmeans_fit('streamed_repeats', '{x}', 85900, memory => 'stream') AS model) AS s,
+     (SELECT kmeans_fit('streamed_repeats', '{x}', 85900, memory => 'resident') AS model) AS r;
+DROP TABLE streamed_repeats;
 SELECT (kmeans_fit('streamed', '{x,y}', 12)).k;
 SELECT scan FROM kmeans_last_run();
 

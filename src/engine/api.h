@@ -84,7 +84,7 @@ typedef struct PgkmOptions {
     PgkmGivenModel init_model;
 } PgkmOptions;
 
-/* The defaults: k-means++, n_init 1, max_iter 300, tol 1e-4, seed 0, l2, not standardized, not refined, sizes
+/* The defaults: init auto, n_init 1, max_iter 300, tol 1e-4, seed 0, l2, not standardized, not refined, sizes
  * unbounded, no radius, no batches, no model. */
 void pgkm_options_default(PgkmOptions *options);
 
@@ -229,6 +229,7 @@ typedef struct PgkmResult {
     const int64_t *sizes;    /* k */
     const double *within_ss; /* k: (weighted) sums of squared distances */
     double inertia;          /* sum of within_ss */
+    PgkmInit init;           /* how first centroids were chosen, unless they were given: not PGKM_INIT_AUTO */
     const double *center;    /* d, or NULL unless standardized; of mixtures, too */
     const double *scale;     /* d, or NULL unless standardized; of mixtures and PCA, too */
     const double *distances; /* n squared distances, or NULL */

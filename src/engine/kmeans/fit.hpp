@@ -20,6 +20,7 @@ struct Figures {
     std::int32_t d = 0;
     std::int64_t n = 0;
     double inertia = 0.0;
+    PgkmInit init = PGKM_INIT_AUTO;
     std::int32_t n_iter = 0;
     bool converged = false;
     PgkmQuality quality = no_quality;

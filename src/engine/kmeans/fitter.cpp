@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <map>
 
 #include "cpu/for_problems.hpp"
 #include "engine/kmeans/batches.hpp"
@@ -138,11 +139,27 @@ class Fitter {
 
     void seed(std::vector<PgkmProblem> &problems, std::uint32_t restart)
     {
-        const PgkmSeedParams params = {task_.options.init, task_.options.seed, restart};
-        if (task_.options.batch_size > 0)
-            seed_in_samples(problems, params);
-        else
-            session_.run(&PgkmBackend::seed, problems, &params);
+        std::map<PgkmInit, std::vector<std::size_t>> ways; // those of one init go to the backend together
+        for (std::size_t p = 0; p < problems.size(); ++p)
+            ways[init(p)].push_back(p);
+        for (const auto &[init, numbers] : ways) {
+            const PgkmSeedParams params = {init, task_.options.seed, restart};
+            std::vector<PgkmProblem> some;
+            for (const std::size_t p : numbers)
+                some.push_back(problems[p]);
+            if (task_.options.batch_size > 0)
+                seed_in_samples(some, params);
+            else
+                session_.run(&PgkmBackend::seed, some, &params);
+            for (std::size_t i = 0; i < numbers.size(); ++i)
+                problems[numbers[i]] = some[i];
+        }
+    }
+
+    PgkmInit init(std::size_t problem) const
+    {
+        return init_of(task_.options, static_cast<double>(group_of(problem).n), rows_.d(),
+                       static_cast<double>(task_.k[problem % task_.k.size()]));
     }
 
     // Where a sample has too few distinct rows, all rows are taken.
@@ -281,8 +298,10 @@ class Fitter {
 
     std::vector<Model> models_of(const std::vector<PgkmProblem> &problems, Wanted &wanted) const
     {
-        for (std::size_t g = 0; g < problems.size(); ++g)
+        for (std::size_t g = 0; g < problems.size(); ++g) {
             finish(problems[g], centroids_[g], wanted.within[g], wanted.models[g]);
+            wanted.models[g].init = init(g);
+        }
         return std::move(wanted.models);
     }
 

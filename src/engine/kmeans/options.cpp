@@ -1,6 +1,7 @@
 // options.cpp - defaults and limits of kmeans_options.
 #include "engine/kmeans/options.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 
@@ -55,6 +56,14 @@ void check_init_model(const PgkmOptions &options, std::int64_t k, std::int32_t d
 
 } // namespace
 
+PgkmInit init_of(const PgkmOptions &options, double n, double d, double k)
+{
+    constexpr double most_greedy = 0x1p33;
+    if (options.init != PGKM_INIT_AUTO)
+        return options.init;
+    return n * d * std::min(n, k) <= most_greedy ? PGKM_INIT_KMEANS_PLUS_PLUS : PGKM_INIT_KMEANS_PARALLEL;
+}
+
 void check_iterations(std::int64_t k, std::int32_t n_init, std::int32_t max_iter, double tol)
 {
     if (k < 1 || k > INT32_MAX)
@@ -93,7 +102,7 @@ void check_options(const PgkmOptions &options, std::int64_t k, std::int32_t d)
 void pgkm_options_default(PgkmOptions *options)
 {
     *options = {};
-    options->init = PGKM_INIT_KMEANS_PLUS_PLUS;
+    options->init = PGKM_INIT_AUTO;
     options->n_init = 1;
     options->max_iter = 300;
     options->tol = 1e-4;

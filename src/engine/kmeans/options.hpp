@@ -26,6 +26,10 @@ inline std::int32_t restarts_of(const PgkmOptions &options)
     return centroids_are_given(options) || options.init == PGKM_INIT_FIRST ? 1 : options.n_init;
 }
 
+// How first centroids of such a fit are chosen: the options' init, or by size where that is automatic. k-means++ goes
+// through the rows k times, so it takes up to 2^33 values of rows times clusters; k-means|| a few times, whatever k is.
+PgkmInit init_of(const PgkmOptions &options, double n, double d, double k);
+
 // What clusters and mixtures have in common. Throws Error(PGKM_INVALID) naming the option and what it takes.
 void check_iterations(std::int64_t k, std::int32_t n_init, std::int32_t max_iter, double tol);
 

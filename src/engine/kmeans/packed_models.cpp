@@ -10,6 +10,7 @@ void put(const Figures &figures, PgkmResult *result)
     result->d = figures.d;
     result->n = figures.n;
     result->inertia = figures.inertia;
+    result->init = figures.init;
     result->n_iter = figures.n_iter;
     result->converged = figures.converged ? 1 : 0;
     result->quality = figures.quality;

@@ -110,6 +110,8 @@ std::vector<Model> sweep(Workplace &place, const LoadedRows &rows, FitTask task,
     const std::int64_t most = std::max(1, task.at_once / restarts_of(task.options));
     task.want_labels = !is_spread(request) && !together;
     task.want_distances = false;
+    task.options.init =
+        init_of(task.options, static_cast<double>(rows.groups()[0].n), rows.d(), static_cast<double>(last));
     for (std::int64_t k = request.k; k <= last; k += std::ssize(task.k)) {
         task.k.resize(at(std::min(most, last - k + 1)));
         std::iota(task.k.begin(), task.k.end(), k);

@@ -78,6 +78,15 @@ bool is_plain(const PgkmOptions &options)
     return options.refine == 0 && options.batch_size == 0 && !sizes_are_bounded(options);
 }
 
+// One way for all k of a sweep.
+PgkmOptions settled_options(const PgkmRequest &request, const PgkmGroup &group)
+{
+    PgkmOptions options = request.kmeans;
+    const std::int64_t most = request.k_last == 0 ? group.k : pgkm_sweep_last(&request);
+    options.init = init_of(options, static_cast<double>(group.n), request.points.d, static_cast<double>(most));
+    return options;
+}
+
 // The fits of a request for a group. A sweep may have 2^31 of them: as many times the one in the middle.
 struct Fits {
     double count;
@@ -92,7 +101,7 @@ Fits fits_of(const PgkmRequest &request, const PgkmGroup &group)
 
 Extent extent_of(const PgkmRequest &request, const PgkmGroup &group)
 {
-    const PgkmOptions &options = request.kmeans;
+    const PgkmOptions options = settled_options(request, group);
     const auto [fits, fit] = fits_of(request, group);
     const double restarts = fits * restarts_of(options);
     const bool apart = is_plain(options) && options.max_radius == 0.0 && request.n_groups == 0 && !is_spread(request);
@@ -149,8 +158,8 @@ double operations_of_fit(const Shape &fit, const PgkmOptions &options)
     const double refinement =
         options.refine == 0 ? 0.0 : most_refine_rounds * refine_round(fit, iteration) + options.max_iter * iteration;
     return fixed_operations + summary +
-           options.n_init *
-               (seeding(fit, options.init) + options.max_iter * (iteration + bounded) + refinement + labelling);
+           options.n_init * (seeding(fit, init_of(options, fit.n, fit.d, fit.k)) +
+                             options.max_iter * (iteration + bounded) + refinement + labelling);
 }
 
 double bytes_of_fit(const Shape &fit, PgkmElement element, bool weighted, bool copied)
@@ -169,7 +178,7 @@ std::int32_t restarts_at_once(const PgkmRequest &request, std::int32_t devices)
 
 Work work_of_clusters(const PgkmRequest &request, const PgkmGroup &group)
 {
-    const PgkmOptions &options = request.kmeans;
+    const PgkmOptions options = settled_options(request, group);
     const auto [fits, fit] = fits_of(request, group);
     const double refined = options.refine == 0 ? 0.0 : usual_iterations;
     const double silhouettes = static_cast<double>(silhouette_rows(request, group.n));

@@ -85,14 +85,17 @@ static void put_member(StringInfo json, const char *name, const char *value)
     escape_json(json, value);
 }
 
-/* The options, and what says which rows of a table take part. */
-static Datum options_json(const PgkmOptions *options, const TableCall *call)
+/* The options with the init that the fit took, and what says which rows of a table take part. */
+static Datum options_json(const PgkmOptions *given, const PgkmResult *result, const TableCall *call)
 {
+    PgkmOptions options = *given;
     StringInfoData json;
+
+    options.init = result->init;
 
     initStringInfo(&json);
     appendStringInfoChar(&json, '{');
-    pgkm_options_put_json(kmeans_kind.options, options, &json);
+    pgkm_options_put_json(kmeans_kind.options, &options, &json);
     if (call != NULL && call->weight != NULL)
         put_member(&json, "weight", call->weight->name);
     if (call != NULL && call->nulls != TABLE_NULLS_ERROR)
@@ -119,7 +122,7 @@ static Datum build_origin(const PgkmResult *result, const PgkmOptions *options, 
     }
 
     const Datum made = pgkm_composite_make(
-        desc, {features, relation, options_json(options, call), time,
+        desc, {features, relation, options_json(options, result, call), time,
                array_or_null(standardized ? result->center : result->feature_means, result->d),
                array_or_null(standardized ? result->scale : result->feature_deviations, result->d)});
 

@@ -12,9 +12,7 @@ extern "C" {
 PG_FUNCTION_INFO_V1(pgkm_kmeans_options);
 }
 
-#define AUTO "auto"
-
-static const PgkmWord init_words[] = {{AUTO, PGKM_INIT_KMEANS_PLUS_PLUS},
+static const PgkmWord init_words[] = {{"auto", PGKM_INIT_AUTO},
                                       {"kmeans++", PGKM_INIT_KMEANS_PLUS_PLUS},
                                       {"k-means++", PGKM_INIT_KMEANS_PLUS_PLUS},
                                       {"k-means||", PGKM_INIT_KMEANS_PARALLEL},
@@ -24,8 +22,8 @@ static const PgkmWord metric_words[] = {{"l2", PGKM_L2}, {"cosine", PGKM_COSINE}
 
 static const PgkmWords inits = {init_words, lengthof(init_words),
                                 "'auto', 'k-means++', 'k-means||', 'random' or 'first'",
-                                "'auto' is 'k-means++', and 'k-means||' for streamed rows. 'k-means++' takes rows far "
-                                "from one another, 'k-means||' does so for large k, "
+                                "'auto' is 'k-means++', and 'k-means||' where rows x features x k pass 2^33. "
+                                "'k-means++' takes rows far from one another, 'k-means||' does so for large k, "
                                 "'random' takes any rows, 'first' the "
                                 "first ones. Centroids of your own go into init_centroids."};
 
@@ -62,8 +60,7 @@ static void read_model(Datum value, MemoryContext context, void *to)
                              model.metric};
 }
 
-/* Places of fields. */
-#define OPTION_INIT 0
+/* Its place among the fields. */
 #define OPTION_INIT_MODEL 12
 
 static const PgkmField fields[] = {
@@ -124,11 +121,9 @@ static const PgkmOptionsType type = {{"kmeans_options", fields, lengthof(fields)
 static void note_options(TableCall *call, const NullableDatum *given)
 {
     const PgkmOptions *const options = &call->request.kmeans;
-    const NullableDatum *const init = &given[OPTION_INIT];
     const PgkmGiven *const model = &options->init_model.centroids;
     const int64 k = call->request.k;
 
-    call->init_is_free = init->isnull || strcmp(TextDatumGetCString(init->value), AUTO) == 0;
     if (!given[OPTION_INIT_MODEL].isnull)
         call->model_features = pgkm_model_features(given[OPTION_INIT_MODEL].value);
     /* Standardized rows are others: what is zero then the engine alone sees. */

@@ -53,7 +53,6 @@ struct TableCall {
     bool need_direction; /* as in TableQuery */
     bool takes_nulls;    /* as in TableQuery */
     PgkmRequest request; /* algorithm, k and options; the rest by table_call_request */
-    bool init_is_free;   /* k-means whose caller names no init: streamed rows get k-means||, of few passes */
     PgkmJobHolder *job;
     PgkmRun run;
     struct Nodes *nodes;    /* other servers that hold rows, which work on them; or NULL. Those of loaded rows stay */

@@ -77,16 +77,6 @@ static double bytes_in_chunks(TableStream *stream, const PgkmRequest *of, int64 
     return (double)pgkm_request_estimate(&request) + (double)chunk_bytes(stream, most);
 }
 
-/* Of streamed rows k-means|| takes few passes, whatever k is. */
-static PgkmRequest settled_request(const TableCall *call)
-{
-    PgkmRequest request = call->request;
-
-    if (call->init_is_free)
-        request.kmeans.init = PGKM_INIT_KMEANS_PARALLEL;
-    return request;
-}
-
 /* The most rows of a chunk that leave a reserve. Returns 0, or where there is no room for any what the fewest need. */
 static uint64 choose_chunk(TableStream *stream, const PgkmRequest *request, int64 expected)
 {
@@ -161,7 +151,6 @@ TableStream *table_stream_begin(TableCall *call, const TableQuery *query, Direct
                                 PgkmScanReport *report)
 {
     TableStream *const stream = create(query, scan, context);
-    const PgkmRequest settled = settled_request(call);
     const int64 expected = scan_expected_rows(scan);
     const TableWants wants = table_query_wants(query);
     const PgkmRows *chunk;
@@ -171,7 +160,7 @@ TableStream *table_stream_begin(TableCall *call, const TableQuery *query, Direct
     if (call->memory == TABLE_MEMORY_AUTO && resident <= (double)pgkm_memory_obtainable())
         return NULL;
 
-    const uint64 lacking = choose_chunk(stream, &settled, expected);
+    const uint64 lacking = choose_chunk(stream, &call->request, expected);
 
     if (lacking > 0 && query->streamed)
         pgkm_raise_streamed_memory(lacking);
@@ -184,7 +173,6 @@ TableStream *table_stream_begin(TableCall *call, const TableQuery *query, Direct
 
     stream->scan = scan;
     scan_stream(scan, stream->most);
-    call->request = settled;
     for (MemoryContext &chunk_context : stream->chunks)
         chunk_context = AllocSetContextCreate(context, "kmeans chunk", ALLOCSET_DEFAULT_SIZES);
     while ((chunk = read_chunk(stream, report)) != NULL)
