@@ -1,7 +1,7 @@
 /*
  * clusters.cpp - kmeans_plot: a picture of clusters.
  */
-#include "pg/plot/sample.h"
+#include "pg/plot/plane.h"
 
 #include <cmath>
 
@@ -77,10 +77,8 @@ static bool gather(ClusterPlot *plot)
     if (plot->label == NULL) {
         call->request.want_labels = 1;
         plot->fit = fit_rows(&kmeans_kind, call, rows);
-        plane_use_fit(&plot->plane, plot->fit);
-    } else
-        plane_use_labels(&plot->plane, rows);
-    plane_survey(&plot->plane);
+    }
+    plane_clusters(&plot->plane, plot->fit, rows);
     return true;
 }
 
@@ -283,8 +281,8 @@ static void draw_scatter(StringInfo svg, ClusterPlot *plot)
 
     lay_out(plot, plane->names[1], plane->low[1], plane->high[1], false);
 
-    const SampleDot *const dots =
-        sample_take(plane, &plot->x, &plot->y, plot->sample, plot->call->request.kmeans.seed, &count);
+    const PlaneDot *const dots =
+        plane_sample(plane, &plot->x, &plot->y, plot->sample, plot->call->request.kmeans.seed, &count);
     const bool large = count <= 400;
 
     begin(svg, plot, count);

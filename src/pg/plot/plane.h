@@ -3,10 +3,16 @@
  *
  * One feature or two are the coordinates themselves. Of more, the coordinates are the first two principal components.
  * Coordinates are not stored: each pass over the rows computes them anew.
+ *
+ * Few rows are all drawn; of many a sample that follows their density. The plane is cut into cells. A cell of c rows
+ * keeps about f sqrt(c) of them, at least one, so that dense places are thinned and single rows stay. f makes the
+ * sample as large as is asked for. Which rows stay is decided by a hash of their features and the seed. So it depends
+ * on the set of rows, and not on their order.
  */
 #ifndef PGKM_PG_PLOT_PLANE_H
 #define PGKM_PG_PLOT_PLANE_H
 
+#include "pg/plot/svg.h"
 #include "pg/table/call.h"
 
 extern "C" {
@@ -41,17 +47,12 @@ struct Plane {
  * of pgkm_run_job. */
 void plane_axes(Plane *plane, TableCall *call);
 
-/* The clusters are the labels of the table that used rows have. They replace the labels of rows. */
-void plane_use_labels(Plane *plane, TableRows *rows);
-
-/* The clusters are those of a fit, which tells each row's. */
-void plane_use_fit(Plane *plane, const PgkmResult *fit);
-
 /* 54000 for more clusters than PLANE_MOST_CLUSTERS. */
 void plane_check_clusters(int64 clusters);
 
-/* Counts the rows of the clusters and finds the ranges of the axes. */
-void plane_survey(Plane *plane);
+/* Finds the clusters, their rows, and the ranges of the axes. The clusters are those of a fit, which tells each row's;
+ * or, where that is NULL, the labels of the table that used rows have. They replace the labels of rows then. */
+void plane_clusters(Plane *plane, const PgkmResult *fit, TableRows *rows);
 
 /* Coordinates of a row; the second one is 0 where there is one axis. */
 void plane_place(const Plane *plane, int64 row, double *at);
@@ -68,5 +69,17 @@ static inline void plane_each(const Plane *plane, Visit visit)
         visit(row, at);
     }
 }
+
+struct PlaneDot {
+    int32 turn;    /* dots are drawn in a few turns, of all clusters each, so that no cluster hides another */
+    int32 cluster; /* a place in Plane.clusters, or PLOT_NO_CLUSTER */
+    int32 x;       /* on the card, in tenths of a pixel */
+    int32 y;
+};
+
+/* About `wanted` of the rows, as they lie between the axes, by turn and cluster; their number goes to *count. Rows that
+ * would be drawn at the same place are one dot. */
+PlaneDot *plane_sample(const Plane *plane, const PlotAxis *x, const PlotAxis *y, int32 wanted, uint64 seed,
+                       int64 *count);
 
 #endif

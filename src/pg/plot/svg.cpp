@@ -200,38 +200,43 @@ static void widen(PlotAxis *axis, double low, double high, bool whole)
     axis->high = high + room;
 }
 
+#define MOST_TICKS 16
+
 void axis_make(PlotAxis *axis, const char *name, double low, double high, double begin, double end, bool whole)
 {
-    memset(axis, 0, sizeof *axis);
-    axis->begin = begin;
-    axis->end = end;
+    *axis = {name, 0, 0, begin, end, 0, 0, 0, 0};
     widen(axis, low, high, whole);
 
-    const double wanted = Min(Max(fabs(end - begin) / (begin > end ? 45 : 80), 3.0), AXIS_MOST_TICKS / 1.6);
+    const double wanted = Min(Max(fabs(end - begin) / (begin > end ? 45 : 80), 3.0), MOST_TICKS / 1.6);
     const double raw = (axis->high - axis->low) / wanted;
-    const double step = round_step(whole ? Max(raw, 1.0) : raw);
-    const double first = ceil(axis->low / step) * step;
+
+    axis->step = round_step(whole ? Max(raw, 1.0) : raw);
+    axis->first = ceil(axis->low / axis->step) * axis->step;
+    while (axis->n_ticks < MOST_TICKS && axis_tick(axis, axis->n_ticks) <= axis->high)
+        ++axis->n_ticks;
     /* Far from 0 labels say what lies above the first tick. */
-    const double origin = Max(fabs(axis->low), fabs(axis->high)) > 1e6 * step ? first : 0;
-
-    for (int i = 0; i < AXIS_MOST_TICKS && first + i * step <= axis->high; ++i) {
-        const double value = first + i * step - origin;
-
-        axis->ticks[axis->n_ticks] = first + i * step;
-        axis->labels[axis->n_ticks++] = step >= 1 && fabs(value) < 1e7
-                                            ? plot_count((int64)rint(value))
-                                            : psprintf("%.7g", fabs(value) < step / 2 ? 0 : value);
+    if (Max(fabs(axis->low), fabs(axis->high)) > 1e6 * axis->step) {
+        axis->origin = axis->first;
+        axis->name = psprintf("%s %c %.15g", name, axis->origin < 0 ? '+' : '-', fabs(axis->origin));
     }
-    axis->name = origin == 0 ? name : psprintf("%s %c %.15g", name, origin < 0 ? '+' : '-', fabs(origin));
+}
+
+static const char *tick_label(const PlotAxis *axis, int i)
+{
+    const double value = axis_tick(axis, i) - axis->origin;
+
+    if (axis->step >= 1 && fabs(value) < 1e7)
+        return plot_count((int64)rint(value));
+    return psprintf("%.7g", fabs(value) < axis->step / 2 ? 0 : value);
 }
 
 static void draw_grid(StringInfo svg, const PlotAxis *x, const PlotAxis *y)
 {
     appendStringInfoString(svg, "<path class=\"pgkm-grid\" fill=\"none\" stroke=\"#e4e8ec\" d=\"");
     for (int i = 0; i < x->n_ticks; ++i)
-        appendStringInfo(svg, "M%.1f %.1fV%.1f", axis_place(x, x->ticks[i]), y->begin, y->end);
+        appendStringInfo(svg, "M%.1f %.1fV%.1f", axis_place(x, axis_tick(x, i)), y->begin, y->end);
     for (int i = 0; i < y->n_ticks; ++i)
-        appendStringInfo(svg, "M%.1f %.1fH%.1f", x->begin, axis_place(y, y->ticks[i]), x->end);
+        appendStringInfo(svg, "M%.1f %.1fH%.1f", x->begin, axis_place(y, axis_tick(y, i)), x->end);
     appendStringInfo(svg,
                      "\"/>\n<path class=\"pgkm-frame\" fill=\"none\" stroke=\"#afb8c1\" d=\"M%.1f %.1fV%.1fH%.1f\"/>\n",
                      x->begin, y->end, y->begin, x->end);
@@ -244,16 +249,17 @@ void axes_draw(StringInfo svg, const PlotAxis *x, const PlotAxis *y)
     draw_grid(svg, x, y);
     appendStringInfoString(svg, "<g " PLOT_SOFT ">\n");
     for (int i = 0; i < x->n_ticks; ++i) {
-        const double place = axis_place(x, x->ticks[i]);
-        const double half = plot_text_width(x->labels[i], 11) / 2;
+        const double place = axis_place(x, axis_tick(x, i));
+        const char *const label = tick_label(x, i);
+        const double half = plot_text_width(label, 11) / 2;
 
         if (place - half < free_from)
             continue;
-        plot_text(svg, place, y->begin + 16, "middle", 11, x->labels[i], INFINITY);
+        plot_text(svg, place, y->begin + 16, "middle", 11, label, INFINITY);
         free_from = place + half + 8;
     }
     for (int i = 0; i < y->n_ticks; ++i)
-        plot_text(svg, x->begin - 7, axis_place(y, y->ticks[i]) + 4, "end", 11, y->labels[i], INFINITY);
+        plot_text(svg, x->begin - 7, axis_place(y, axis_tick(y, i)) + 4, "end", 11, tick_label(y, i), INFINITY);
     appendStringInfoString(svg, "</g>\n<g " PLOT_INK ">\n");
     plot_text(svg, (x->begin + x->end) / 2, y->begin + 36, "middle", 12, x->name, x->end - x->begin);
     if (y->name[0] != '\0') {

@@ -61,7 +61,6 @@ void plot_marks_begin(StringInfo svg, int64 i, bool large);
 void plot_mark(StringInfo svg, int64 i, bool large, double x, double y);
 void plot_marks_end(StringInfo svg);
 
-#define AXIS_MOST_TICKS 16
 /* What the labels and the name of a vertical axis take, left of it; and those of a horizontal one, below it. */
 #define AXIS_WIDTH 84
 #define AXIS_HEIGHT 40
@@ -73,8 +72,9 @@ struct PlotAxis {
     double begin; /* where the ends are on the card */
     double end;
     int n_ticks;
-    double ticks[AXIS_MOST_TICKS];
-    const char *labels[AXIS_MOST_TICKS];
+    double first; /* tick */
+    double step;
+    double origin; /* what labels are less by */
 };
 
 /* An axis for values from low to high, with round ticks: at whole numbers, if they are `whole`. */
@@ -83,6 +83,11 @@ void axis_make(PlotAxis *axis, const char *name, double low, double high, double
 static inline double axis_place(const PlotAxis *axis, double value)
 {
     return axis->begin + (value - axis->low) / (axis->high - axis->low) * (axis->end - axis->begin);
+}
+
+static inline double axis_tick(const PlotAxis *axis, int i)
+{
+    return axis->first + i * axis->step;
 }
 
 /* Draws both axes of a box: grid, frame, labels, names. */
