@@ -106,13 +106,6 @@ extern "C" {
 #define pgkm_area_bytes(area, last) ((void)(area), (Size)1048576 << (((last) >> 40) / 2 + 1))
 #endif
 
-/* 18 can leave room before a minimal tuple (4d143509cbfd). */
-#if PG_VERSION_NUM >= 180000
-#define pgkm_form_minimal_tuple(tupdesc, values, nulls) heap_form_minimal_tuple(tupdesc, values, nulls, 0)
-#else
-#define pgkm_form_minimal_tuple(tupdesc, values, nulls) heap_form_minimal_tuple(tupdesc, values, nulls)
-#endif
-
 /* 18 can name a module and its version in pg_get_loaded_modules(). */
 #ifdef PG_MODULE_MAGIC_EXT
 #define PGKM_MODULE_MAGIC(module, number) PG_MODULE_MAGIC_EXT(.name = module, .version = number)

@@ -6,11 +6,10 @@
 #include "pg/compat.h"
 
 extern "C" {
-#include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
-#include "miscadmin.h"
+#include "executor/executor.h"
+#include "nodes/makefuncs.h"
 #include "parser/parse_coerce.h"
-#include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
@@ -18,9 +17,9 @@ extern "C" {
 
 /* How an argument becomes an array. */
 struct PgkmCast {
-    bool is_text; /* or it is, or has the form of, an array unless there is a function */
-    FmgrInfo function;
-    short n_arguments; /* of the function: the value, a type modifier, whether the cast is explicit; 0: no function */
+    bool is_text;
+    ExprState *cast; /* of the case value; NULL: it is an array of a feature type, or a text */
+    ExprContext *context;
 };
 
 static bool is_feature_array(Oid type)
@@ -55,50 +54,35 @@ PgkmCallCache *pgkm_call_cache(FmgrInfo *flinfo, Size size)
     pg_unreachable();
 }
 
-/* As the executor checks functions of expressions, with which it is not concerned here. */
-static void check_privilege(Oid function)
+/* Has the server find the cast, and check the right to use its function. */
+static void make_cast(PgkmCast *cast, Oid type)
 {
-    const AclResult result = pgkm_function_aclcheck(function, GetUserId());
+    CaseTestExpr *const given = makeNode(CaseTestExpr);
+    Node *array = NULL;
 
-    if (result != ACLCHECK_OK)
-        aclcheck_error(result, OBJECT_FUNCTION, get_func_name(function));
+    given->typeId = type;
+    given->typeMod = -1;
+    for (const Oid target : {FLOAT4ARRAYOID, FLOAT8ARRAYOID})
+        if (array == NULL && OidIsValid(type))
+            array = coerce_to_target_type(NULL, (Node *)given, type, target, -1, COERCION_ASSIGNMENT,
+                                          COERCE_IMPLICIT_CAST, -1);
+    if (array == NULL)
+        raise_no_vector(type);
+    cast->cast = ExecInitExpr((Expr *)array, NULL);
+    cast->context = CreateStandaloneExprContext();
 }
 
 static PgkmCast *find_cast(FmgrInfo *flinfo, Oid type)
 {
-    PgkmCast *const cast = (PgkmCast *)MemoryContextAllocZero(flinfo->fn_mcxt, sizeof(PgkmCast));
+    const MemoryContext caller = MemoryContextSwitchTo(flinfo->fn_mcxt);
+    PgkmCast *const cast = (PgkmCast *)palloc0(sizeof(PgkmCast));
     const Oid base = OidIsValid(type) ? getBaseType(type) : InvalidOid;
-    CoercionPathType path = COERCION_PATH_NONE;
-    Oid function = InvalidOid;
 
     cast->is_text = base == TEXTOID;
-    if (cast->is_text || is_feature_array(base))
-        return cast;
-    for (const Oid target : {FLOAT4ARRAYOID, FLOAT8ARRAYOID})
-        if (path == COERCION_PATH_NONE && OidIsValid(base))
-            path = find_coercion_pathway(target, base, COERCION_ASSIGNMENT, &function);
-    if (path != COERCION_PATH_FUNC && path != COERCION_PATH_RELABELTYPE)
-        raise_no_vector(type);
-    if (path == COERCION_PATH_FUNC) {
-        check_privilege(function);
-        fmgr_info_cxt(function, &cast->function, flinfo->fn_mcxt);
-        cast->n_arguments = (short)get_func_nargs(function);
-    }
+    if (!cast->is_text && !is_feature_array(base))
+        make_cast(cast, type);
+    MemoryContextSwitchTo(caller);
     return cast;
-}
-
-static Datum call_cast(PgkmCast *cast, Datum value)
-{
-    LOCAL_FCINFO(call, 3);
-
-    InitFunctionCallInfoData(*call, &cast->function, cast->n_arguments, InvalidOid, NULL, NULL);
-    call->args[0] = {value, false};
-    call->args[1] = {Int32GetDatum(-1), false};
-    call->args[2] = {BoolGetDatum(false), false};
-
-    const Datum result = FunctionCallInvoke(call);
-
-    return call->isnull ? (Datum)0 : result;
 }
 
 NullableDatum pgkm_vector_value(FmgrInfo *flinfo, int number, const NullableDatum *value)
@@ -114,10 +98,13 @@ NullableDatum pgkm_vector_value(FmgrInfo *flinfo, int number, const NullableDatu
         cache->cast = find_cast(flinfo, type);
     if (cache->cast->is_text)
         return {OidInputFunctionCall(F_ARRAY_IN, TextDatumGetCString(value->value), FLOAT8OID, -1), false};
-    if (cache->cast->n_arguments == 0)
+    if (cache->cast->cast == NULL)
         return *value;
+    cache->cast->context->caseValue_datum = value->value;
+    cache->cast->context->caseValue_isNull = false;
 
-    const Datum array = call_cast(cache->cast, value->value);
+    NullableDatum array;
 
-    return {array, array == (Datum)0};
+    array.value = ExecEvalExpr(cache->cast->cast, cache->cast->context, &array.isnull);
+    return array;
 }
