@@ -29,7 +29,7 @@ SET statement_timeout = '300ms';
 CREATE AGGREGATE pg_temp.state_of(real[], bigint) (SFUNC = pgkm_transition, STYPE = internal, FINALFUNC = pgkm_serialize);
 CREATE AGGREGATE pg_temp.state_of(float8[], bigint, kmeans_options, float8) (SFUNC = pgkm_transition, STYPE = internal, FINALFUNC = pgkm_serialize);
 CREATE AGGREGATE pg_temp.state_of(float8[], bigint, gmm_options) (SFUNC = pgkm_gmm_transition, STYPE = internal, FINALFUNC = pgkm_serialize);
-CREATE FUNCTION pg_temp.raw_deserialize(bytea) RETURNS bigint AS '$libdir/pg_kmeans', 'pgkm_aggregate_deserialize' LANGUAGE C STRICT;
+CREATE OR REPLACE FUNCTION raw_deserialize(bytea) RETURNS bigint AS '$libdir/pg_kmeans', 'pgkm_aggregate_deserialize' LANGUAGE C STRICT;
 CREATE FUNCTION pg_temp.raw_combine(bigint, bigint) RETURNS bigint AS '$libdir/pg_kmeans', 'pgkm_aggregate_combine' LANGUAGE C;
 CREATE FUNCTION pg_temp.raw_kmeans(bigint) RETURNS kmeans_model AS '$libdir/pg_kmeans', 'pgkm_aggregate_final' LANGUAGE C;
 CREATE FUNCTION pg_temp.raw_gmm(bigint) RETURNS gmm_model AS '$libdir/pg_kmeans', 'pgkm_gmm_final' LANGUAGE C;
@@ -154,7 +154,7 @@ def state_case(dice, corpus, _):
     rows = [value] if dice.random() < 0.5 else dice.sample([value, dice.choice(corpus["state"])], 2)
     kind = dice.choice(["kmeans", "gmm"])
     values = ", ".join(f"('\\x{row.hex()}'::bytea)" for row in rows)
-    return [f"SELECT {SIZES[kind]} FROM (SELECT pg_temp.feed_{kind}(pg_temp.raw_deserialize(b)) AS m FROM (VALUES {values}) AS v (b)) AS s"]
+    return [f"SELECT {SIZES[kind]} FROM (SELECT pg_temp.feed_{kind}(raw_deserialize(b)) AS m FROM (VALUES {values}) AS v (b)) AS s"]
 
 
 def row(dice, fewest=1):

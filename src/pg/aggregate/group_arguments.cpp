@@ -5,10 +5,11 @@
 
 extern "C" {
 #include "nodes/primnodes.h"
+#include "utils/datum.h"
 }
 
 /* The options as plain bytes; a value out of line, compressed or in memory is flattened. */
-static const struct varlena *flat_options(Datum options)
+static struct varlena *flat_options(Datum options)
 {
     return pg_detoast_datum_packed((struct varlena *)DatumGetPointer(options));
 }
@@ -16,19 +17,17 @@ static const struct varlena *flat_options(Datum options)
 void pgkm_group_begin(PgkmGroupArguments *group, const FitKind *kind, MemoryContext context, const NullableDatum *k,
                       const NullableDatum *options, bool constant_options)
 {
+    const MemoryContext caller = MemoryContextSwitchTo(context);
+
     memset(group, 0, sizeof *group);
     group->kind = kind;
     group->k = pgkm_check_k(k);
     group->constant_options = constant_options;
-    pgkm_options_read(kind->options, options, context, &group->options);
-    if (options->isnull || constant_options)
-        return;
-
-    const struct varlena *const value = flat_options(options->value);
-
-    group->key_size = VARSIZE_ANY(value);
-    group->key = (char *)MemoryContextAlloc(context, group->key_size);
-    memcpy(group->key, value, group->key_size);
+    group->given = *options;
+    if (!options->isnull) /* arrays stay in this copy */
+        group->given.value = datumCopy(PointerGetDatum(flat_options(options->value)), false, -1);
+    pgkm_options_read(kind->options, &group->given, NULL, &group->options);
+    MemoryContextSwitchTo(caller);
 }
 
 static void check_k(int64 a, int64 b)
@@ -52,16 +51,12 @@ static void compare_options(const PgkmGroupArguments *group, const NullableDatum
     PgkmAnyOptions other;
     NullableDatum flat = *options;
 
-    if (options->isnull) {
-        if (group->key == NULL)
+    if (options->isnull && group->given.isnull)
+        return;
+    if (!options->isnull) {
+        flat.value = PointerGetDatum(flat_options(options->value));
+        if (!group->given.isnull && datum_image_eq(flat.value, group->given.value, false, -1))
             return;
-    } else {
-        const struct varlena *const value = flat_options(options->value);
-
-        if (group->key != NULL && VARSIZE_ANY(value) == group->key_size &&
-            memcmp(group->key, value, group->key_size) == 0)
-            return;
-        flat.value = PointerGetDatum(value);
     }
     pgkm_options_read(group->kind->options, &flat, CurrentMemoryContext, &other);
     check_options(group, &other);

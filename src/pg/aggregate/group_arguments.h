@@ -15,10 +15,9 @@ extern "C" {
 struct PgkmGroupArguments {
     const FitKind *kind;
     int64 k;
+    NullableDatum given; /* the options as the first row has them, in plain bytes */
     PgkmAnyOptions options;
     bool constant_options; /* the query cannot change them from row to row */
-    char *key;             /* the options' bytes in the first row; NULL for SQL's NULL */
-    Size key_size;
 };
 
 /* Takes the first row's arguments over; what is kept goes to `context`. Errors as of

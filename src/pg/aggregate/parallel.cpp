@@ -11,7 +11,12 @@
 #include "pg/kmeans/model.h"
 
 extern "C" {
+#include "catalog/pg_type.h"
+#include "lib/stringinfo.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
 #include "utils/memutils.h"
+#include "utils/syscache.h"
 
 PG_FUNCTION_INFO_V1(pgkm_aggregate_combine);
 PG_FUNCTION_INFO_V1(pgkm_aggregate_serialize);
@@ -19,7 +24,7 @@ PG_FUNCTION_INFO_V1(pgkm_aggregate_deserialize);
 }
 
 /* Raise it when the head or what follows it changes. */
-#define SERIAL_VERSION 2
+#define SERIAL_VERSION 3
 #define SERIAL_MAGIC 0x706b6d73
 
 /* Fewer bytes of rows are copied faster than they are left in shared memory. */
@@ -31,8 +36,8 @@ PG_FUNCTION_INFO_V1(pgkm_aggregate_deserialize);
 /* Bytes left for the tuple and message around a state, below the largest allocation. */
 #define TUPLE_MARGIN 65536
 
-/* The start of a written state. The options' arrays, n x d values and n weights follow, where they lie close together.
- * The servers of one build read it, so it is the structs as they are. */
+/* The start of a written state. The options, n x d values and n weights follow, where they lie close together. The
+ * servers of one build read it, so it is the structs as they are; the options are in the binary form of their type. */
 struct SerialHead {
     uint32 magic; /* of another byte order it is another one */
     uint16 version;
@@ -45,7 +50,7 @@ struct SerialHead {
     int32 weighted; /* 0 or 1 */
     int64 n;        /* rows that follow */
     SharedRows shared;
-    PgkmAnyOptions options; /* its pointers are NULL */
+    int64 options_bytes; /* 0: they are NULL */
 };
 
 /* What the deserialization function makes, for the combine function alone: `rows` are not to be grown or cleared. */
@@ -65,24 +70,13 @@ void pgkm_raise_state(const char *detail)
 
 /* --- merging --- */
 
-/* Without rows yet. */
+/* Without rows yet. No row is ever added to a merged state by itself: its options need not be compared. */
 static AggregateState *copy_state(MemoryContext context, const AggregateState *from)
 {
     AggregateState *const state = (AggregateState *)MemoryContextAllocZero(context, sizeof(AggregateState));
-    const PgkmOptionsType *const type = from->group.kind->options;
-    const Size size = pgkm_options_arrays_size(type, &from->group.options);
+    const NullableDatum k = {Int64GetDatum(from->group.k), false};
 
-    state->group.kind = from->group.kind;
-    state->group.k = from->group.k;
-    state->group.options = from->group.options;
-    /* No row is ever added to a merged state by itself: nothing is left to compare. */
-    state->group.constant_options = true;
-    if (size != 0) {
-        char *const copy = (char *)MemoryContextAllocHuge(context, size);
-
-        pgkm_options_write_arrays(type, &from->group.options, copy);
-        pgkm_options_attach_arrays(type, &state->group.options, copy);
-    }
+    pgkm_group_begin(&state->group, from->group.kind, context, &k, &from->group.given, true);
     state->rows = pgkm_rows_create(context, from->rows->element, from->rows->d, from->rows->weighted);
     return state;
 }
@@ -175,9 +169,10 @@ static Size rows_to_write(AggregateState *state)
 Datum pgkm_aggregate_serialize(PG_FUNCTION_ARGS)
 {
     AggregateState *const state = (AggregateState *)PG_GETARG_POINTER(0);
-    const PgkmOptionsType *const type = state->group.kind->options;
-    const Size arrays = pgkm_options_arrays_size(type, &state->group.options);
-    const Size size = add_size(VARHDRSZ + sizeof(SerialHead) + rows_to_write(state), arrays);
+    const NullableDatum *const given = &state->group.given;
+    const bytea *const options = given->isnull ? NULL : DatumGetByteaPP(OidFunctionCall1(F_RECORD_SEND, given->value));
+    const Size options_bytes = options == NULL ? 0 : VARSIZE_ANY_EXHDR(options);
+    const Size size = add_size(VARHDRSZ + sizeof(SerialHead) + rows_to_write(state), options_bytes);
     const PgkmRows *const rows = state->rows;
     bytea *const result = (bytea *)palloc(size);
     char *place = VARDATA(result);
@@ -195,14 +190,14 @@ Datum pgkm_aggregate_serialize(PG_FUNCTION_ARGS)
     head.weighted = rows->weighted;
     head.n = rows->n;
     head.shared = state->shared;
-    head.options = state->group.options;
-    pgkm_options_attach_arrays(type, &head.options, NULL);
+    head.options_bytes = options_bytes;
 
     SET_VARSIZE(result, size);
     memcpy(place, &head, sizeof head);
     place += sizeof head;
-    pgkm_options_write_arrays(type, &state->group.options, place);
-    place += arrays;
+    if (options_bytes > 0)
+        memcpy(place, VARDATA_ANY(options), options_bytes);
+    place += options_bytes;
     if (rows->n > 0)
         memcpy(place, rows->values, values_bytes(rows));
     if (rows->n > 0 && rows->weighted)
@@ -224,32 +219,40 @@ static void read_head(const char *place, Size size, SerialHead *head)
     if (head->k < 1 || head->k > PG_INT32_MAX || (head->is_mixture != 0 && head->is_mixture != 1) ||
         (head->weighted != 0 && head->weighted != 1) ||
         (head->element != PGKM_FLOAT32 && head->element != PGKM_FLOAT64) || head->d < 1 || head->n < 0 ||
-        head->shared.n < 0 || head->n > PG_INT64_MAX / 2 || head->shared.n > PG_INT64_MAX / 2 ||
-        head->n + head->shared.n < 1 || DsaPointerIsValid(head->shared.block) != (head->shared.n > 0))
+        head->options_bytes < 0 || head->shared.n < 0 || head->n > PG_INT64_MAX / 2 ||
+        head->shared.n > PG_INT64_MAX / 2 || head->n + head->shared.n < 1 ||
+        DsaPointerIsValid(head->shared.block) != (head->shared.n > 0))
         pgkm_raise_state("A number is out of its range.");
 }
 
-/* The options and their arrays, of which a copy is made: in the bytes nothing is aligned. Returns how
- * many of the bytes at `place` they take. */
-static Size read_options(const SerialHead *head, const char *place, Size size, PgkmGroupArguments *group)
+/* The options, which are of the type of that name beside the deserialization function. Returns how many of the bytes at
+ * `place` they take. */
+static Size read_options(FunctionCallInfo fcinfo, const SerialHead *head, const char *place, Size size,
+                         PgkmGroupArguments *group)
 {
-    group->kind = head->is_mixture != 0 ? &gmm_kind : &kmeans_kind;
-    group->k = head->k;
-    group->options = head->options;
-
-    const PgkmOptionsType *const type = group->kind->options;
-    const Size bytes = pgkm_options_arrays_size(type, &group->options);
-    char *arrays = NULL;
+    const FitKind *const kind = head->is_mixture != 0 ? &gmm_kind : &kmeans_kind;
+    const Size bytes = (Size)head->options_bytes;
+    const NullableDatum k = {Int64GetDatum(head->k), false};
+    NullableDatum options = {0, true};
+    StringInfoData message;
 
     if (bytes > size)
         pgkm_raise_state("Its length does not match its options.");
     if (bytes > 0) {
-        arrays = (char *)palloc(bytes);
-        memcpy(arrays, place, bytes);
+        const Oid type = GetSysCacheOid2(TYPENAMENSP, Anum_pg_type_oid, CStringGetDatum(kind->options->composite.name),
+                                         ObjectIdGetDatum(get_func_namespace(fcinfo->flinfo->fn_oid)));
+
+        if (!OidIsValid(type))
+            pgkm_raise_state("Its options are of no type.");
+        initStringInfo(&message);
+        appendBinaryStringInfo(&message, place, (int)bytes);
+        options = {
+            OidFunctionCall3(F_RECORD_RECV, PointerGetDatum(&message), ObjectIdGetDatum(type), Int32GetDatum(-1)),
+            false};
+        if (message.cursor != message.len)
+            pgkm_raise_state("Its length does not match its options.");
     }
-    pgkm_options_attach_arrays(type, &group->options, arrays);
-    if (!pgkm_options_are_valid(type, &group->options))
-        pgkm_raise_state("An option is out of its range.");
+    pgkm_group_begin(group, kind, CurrentMemoryContext, &k, &options, true);
     return bytes;
 }
 
@@ -308,9 +311,9 @@ Datum pgkm_aggregate_deserialize(PG_FUNCTION_ARGS)
     place += sizeof head;
     size -= sizeof head;
 
-    const Size arrays = read_options(&head, place, size, &incoming->state.group);
+    const Size options = read_options(fcinfo, &head, place, size, &incoming->state.group);
 
-    read_rows(&head, place + arrays, size - arrays, &incoming->rows);
+    read_rows(&head, place + options, size - options, &incoming->rows);
     if (head.is_mixture != 0 && head.weighted != 0)
         pgkm_raise_state("Rows of a mixture have no weights.");
     incoming->state.rows = &incoming->rows;

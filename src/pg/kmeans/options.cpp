@@ -37,7 +37,8 @@ static PgkmGiven given_vector(const double *values, int32 d)
 
 static const double *filled(MemoryContext context, int32 d, double value)
 {
-    double *const values = (double *)MemoryContextAlloc(context, d * sizeof(double));
+    double *const values =
+        (double *)MemoryContextAlloc(context == NULL ? CurrentMemoryContext : context, d * sizeof(double));
 
     std::fill_n(values, d, value);
     return values;

@@ -105,10 +105,11 @@ void pca_sums_check_options(const PcaSums *sums, const PgkmPcaOptions *options)
 /* NULL, or what is wrong with the numbers. */
 static const char *complaint(PcaSums *sums)
 {
-    const PgkmPcaOptions options = pca_sums_options(sums);
+    const double components = sums->n_components;
     const double *cross = pca_sums_cross(sums);
 
-    if (!pgkm_options_are_valid(pca_kind.options, &options))
+    if (components != 0 && !(components > 0 && components < 1) &&
+        !(components >= 1 && components <= (double)PGKM_MAX_ROWS && components == std::floor(components)))
         return "An option is out of range.";
     if (sums->n < 1)
         return "There are no rows.";

@@ -74,14 +74,6 @@ static std::span<const PgkmField> all_fields(const PgkmOptionsType *type)
     return {type->composite.fields, (Size)(type->composite.count + type->given_by_model)};
 }
 
-template <typename Visit>
-static void for_each_array(const PgkmOptionsType *type, const void *options, Visit visit)
-{
-    for (const PgkmField &field : all_fields(type))
-        if (is_array(&field))
-            visit(&value_of<PgkmGiven>(&field, options));
-}
-
 /* Whether the number is the one that stands for NULL. */
 static bool is_none(const PgkmField *field, const void *options)
 {
@@ -112,12 +104,14 @@ static void read_array(const PgkmField *field, Datum value, MemoryContext contex
         pgkm_raise_option(field->name, "an array without nulls");
 
     const Size count = ArrayGetNItems(dimensions, ARR_DIMS(array));
-    double *const copy = (double *)MemoryContextAllocHuge(context, count * sizeof(double));
+    const double *const values = (const double *)ARR_DATA_PTR(array);
 
-    memcpy(copy, ARR_DATA_PTR(array), count * sizeof(double));
-    if (!all_usable(copy, count))
+    if (!all_usable(values, count))
         pgkm_raise_option(field->name, "an array of finite values of magnitude at most 2^500");
-    *given = {copy, dimensions, {0}};
+    *given = {values, dimensions, {0}};
+    if (context != NULL)
+        given->values = (const double *)memcpy(MemoryContextAllocHuge(context, count * sizeof(double)), values,
+                                               count * sizeof(double));
     memcpy(given->extent, ARR_DIMS(array), dimensions * sizeof(int32));
 }
 
@@ -290,29 +284,16 @@ void pgkm_options_put_json(const PgkmOptionsType *type, const void *options, Str
     }
 }
 
-/* --- between processes --- */
-
-/* Bytes of a given array, none without dimensions; SIZE_MAX when an extent is below 1, or that is too much. */
-static Size given_size(const PgkmGiven *given)
-{
-    Size size = given->dimensions == 0 ? 0 : sizeof(double);
-
-    if (given->dimensions < 0 || given->dimensions > (int32)lengthof(given->extent))
-        return SIZE_MAX;
-    for (int i = 0; i < given->dimensions; ++i) {
-        if (given->extent[i] < 1 || size > SIZE_MAX / given->extent[i])
-            return SIZE_MAX;
-        size *= given->extent[i];
-    }
-    return size;
-}
+/* --- comparing --- */
 
 static bool same_given(const PgkmGiven *a, const PgkmGiven *b)
 {
-    const Size size = given_size(a);
+    Size size = a->dimensions == 0 ? 0 : sizeof(double);
 
+    for (int i = 0; i < a->dimensions; ++i)
+        size *= a->extent[i];
     return a->dimensions == b->dimensions && memcmp(a->extent, b->extent, sizeof a->extent) == 0 &&
-           size == given_size(b) && (size == 0 || memcmp(a->values, b->values, size) == 0);
+           (size == 0 || memcmp(a->values, b->values, size) == 0);
 }
 
 static bool same_field(const PgkmField *field, const void *a, const void *b)
@@ -329,24 +310,6 @@ static bool same_field(const PgkmField *field, const void *a, const void *b)
         return same_given(&value_of<PgkmGiven>(field, a), &value_of<PgkmGiven>(field, b));
     default:
         return value_of<int32>(field, a) == value_of<int32>(field, b);
-    }
-}
-
-static bool is_valid(const PgkmField *field, const void *options)
-{
-    switch (field->takes) {
-    case PGKM_TAKES_WORD:
-        return pgkm_word_of(field->words, value_of<int32>(field, options)) != NULL;
-    case PGKM_TAKES_SWITCH:
-        return value_of<int32>(field, options) == 0 || value_of<int32>(field, options) == 1;
-    case PGKM_TAKES_MATRIX:
-    case PGKM_TAKES_ARRAY: {
-        const PgkmGiven *const given = &value_of<PgkmGiven>(field, options);
-
-        return all_usable(given->values, given_size(given) / sizeof(double));
-    }
-    default:
-        return is_none(field, options) || complaint(field, options) == NULL;
     }
 }
 
@@ -368,42 +331,4 @@ bool pgkm_options_same(const PgkmOptionsType *type, const void *a, const void *b
         if (!same_field(&field, a, b))
             return false;
     return true;
-}
-
-bool pgkm_options_are_valid(const PgkmOptionsType *type, const void *options)
-{
-    for (const PgkmField &field : all_fields(type))
-        if (!is_valid(&field, options))
-            return false;
-    return true;
-}
-
-Size pgkm_options_arrays_size(const PgkmOptionsType *type, const void *options)
-{
-    Size size = 0;
-
-    for_each_array(type, options, [&size](const PgkmGiven *given) {
-        const Size more = given_size(given);
-
-        size = more > SIZE_MAX - size ? SIZE_MAX : size + more;
-    });
-    return size;
-}
-
-void pgkm_options_write_arrays(const PgkmOptionsType *type, const void *options, char *to)
-{
-    for_each_array(type, options, [&to](const PgkmGiven *given) {
-        if (given->dimensions > 0)
-            memcpy(to, given->values, given_size(given));
-        to += given_size(given);
-    });
-}
-
-void pgkm_options_attach_arrays(const PgkmOptionsType *type, void *options, const char *arrays)
-{
-    for_each_array(type, options, [&arrays](const PgkmGiven *given) {
-        ((PgkmGiven *)given)->values = given->dimensions > 0 ? (const double *)arrays : NULL;
-        if (arrays != NULL)
-            arrays += given_size(given);
-    });
 }

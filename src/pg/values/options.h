@@ -2,8 +2,7 @@
  * options.h - options of an algorithm as tables: kmeans_options, gmm_options and pca_options.
  *
  * A table says of each field what it takes and where it lies in the engine's struct. From that the
- * same few functions read options, check them, return them, compare them and hand them to other
- * processes.
+ * same few functions read options, check them, return them and compare them.
  */
 #ifndef PGKM_PG_OPTIONS_H
 #define PGKM_PG_OPTIONS_H
@@ -57,8 +56,8 @@ union PgkmAnyOptions {
 /* Functions below take the engine's struct of the type as `options`. */
 
 /* Reads the fields, in their order, which may also be arguments of a function; NULL means the
- * default. Arrays are copied into `context`. 22023 naming the option and what it takes. An array's
- * shape against k and d is checked by the fit. */
+ * default. Arrays are copied into `context`; NULL: they stay where they are. 22023 naming the option and what it takes.
+ * An array's shape against k and d is checked by the fit. */
 void pgkm_options_fields(const PgkmOptionsType *type, const NullableDatum *fields, MemoryContext context,
                          void *options);
 
@@ -81,16 +80,6 @@ Datum pgkm_options_make(FunctionCallInfo fcinfo, const PgkmOptionsType *type);
 void pgkm_options_put_json(const PgkmOptionsType *type, const void *options, StringInfo json);
 
 bool pgkm_options_same(const PgkmOptionsType *type, const void *a, const void *b);
-
-/* Bytes of all arrays of the options, by their shapes alone; SIZE_MAX when a shape cannot be. */
-Size pgkm_options_arrays_size(const PgkmOptionsType *type, const void *options);
-void pgkm_options_write_arrays(const PgkmOptionsType *type, const void *options, char *to);
-
-/* Makes the options point to arrays as written; to nothing where that is NULL. */
-void pgkm_options_attach_arrays(const PgkmOptionsType *type, void *options, const char *arrays);
-
-/* Whether pgkm_options_read could have made them. For options that came as bytes, arrays attached. */
-bool pgkm_options_are_valid(const PgkmOptionsType *type, const void *options);
 
 /* The word for a value, and the value for a word; false when there is none. */
 const char *pgkm_word_of(const PgkmWords *words, int32 value);
