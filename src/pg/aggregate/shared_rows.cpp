@@ -5,7 +5,6 @@
 
 #include "pg/aggregate/aggregate.h"
 #include "pg/run/memory_account.h"
-#include "pg/shared/area.h"
 #include "pg/shared/pages.h"
 
 extern "C" {
@@ -70,11 +69,9 @@ bool shared_rows_leave(SharedRows *shared, dsa_area *area, PgkmRows *rows)
 {
     const Size bytes = block_bytes(rows, rows->n);
 
-    if (!shared_area_has_room(area, shared->block, bytes))
-        return false;
     pgkm_memory_hold(&rows->reserved, bytes);
 
-    const dsa_pointer place = shared_area_allocate(area, bytes);
+    const dsa_pointer place = shared_allocate(area, shared->block, bytes);
 
     if (!DsaPointerIsValid(place)) {
         pgkm_memory_hold(&rows->reserved, -(int64)bytes);

@@ -7,7 +7,6 @@
 #include "pg/run/run_job.h"
 #include "pg/service/session.h"
 #include "pg/settings.h"
-#include "pg/shared/area.h"
 #include "pg/shared/pages.h"
 
 extern "C" {
@@ -21,41 +20,48 @@ extern "C" {
 /* A thread for fewer bytes saves no time. */
 #define BYTES_PER_THREAD ((Size)4 * 1024 * 1024)
 
-/* The head of a block, before the arrays of ScanArrays. */
+/* The head of a block, before its arrays. */
 struct ScanBlock {
     uint64 next; /* of the chunk, as ScanChunkRows.first */
     ScanPlace count;
 };
 
-/* Where arrays lie in a block, in bytes from its head; positions of skipped rows count from its first row. */
-struct ScanArrays {
-    Size values;
-    Size weights;
-    Size skipped;
-    Size ctids;
-    Size labels;
-    Size end;
+/* One of the arrays of rows, from a row on; in a block they lie one behind the other. */
+struct RowArray {
+    char *data;
+    Size bytes; /* 0: there is none */
 };
 
-static Size add_array(Size *end, int64 count, Size size)
-{
-    const Size begin = *end;
+/* The features and weights come first, which may lie in a segment, and the positions of skipped rows last. */
+#define ARRAYS 5
+#define USED_ARRAYS 2
 
-    *end = MAXALIGN(begin + (Size)count * size);
-    return begin;
+static RowArray row_array(void *data, int64 at, int64 count, Size size, bool wanted)
+{
+    return {(char *)data + at * size, wanted ? count * size : 0};
 }
 
-static ScanArrays arrays_of(const ScanPlan *plan, const ScanPlace *count)
+/* The arrays of so many rows that begin there. */
+static void list_arrays(const TableRows *rows, const ScanPlace *at, const ScanPlace *count, RowArray arrays[ARRAYS])
 {
-    ScanArrays arrays;
+    const PgkmRows *const used = rows->used;
+    const RowArray all[ARRAYS] = {
+        row_array(used->values, at->used, count->used, used->row_bytes, true),
+        row_array(used->weights, at->used, count->used, sizeof(double), used->weighted),
+        row_array(rows->ctids, at->rows, count->rows, sizeof(ItemPointerData), rows->wants.ctid),
+        row_array(rows->labels, at->rows, count->rows, sizeof(int32), rows->wants.label),
+        row_array(rows->skipped, at->skipped, count->skipped, sizeof(int64), table_wants_any(&rows->wants))};
 
-    arrays.end = MAXALIGN(sizeof(ScanBlock));
-    arrays.values = add_array(&arrays.end, count->used, plan->d * pgkm_element_size(plan->decoder.element));
-    arrays.weights = add_array(&arrays.end, plan->query.weight != NULL ? count->used : 0, sizeof(double));
-    arrays.skipped = add_array(&arrays.end, table_wants_any(&plan->wants) ? count->skipped : 0, sizeof(int64));
-    arrays.ctids = add_array(&arrays.end, plan->wants.ctid ? count->rows : 0, sizeof(ItemPointerData));
-    arrays.labels = add_array(&arrays.end, plan->wants.label ? count->rows : 0, sizeof(int32));
-    return arrays;
+    memcpy(arrays, all, sizeof all);
+}
+
+static Size block_bytes(const RowArray arrays[ARRAYS])
+{
+    Size bytes = sizeof(ScanBlock);
+
+    for (int i = 0; i < ARRAYS; ++i)
+        bytes += MAXALIGN(arrays[i].bytes);
+    return bytes;
 }
 
 int64 scan_block_rows(const ScanPlan *plan)
@@ -72,12 +78,6 @@ static ScanBlock *block_at(const ScanReader *reader, bool shared, uint64 place)
     return (ScanBlock *)(shared ? dsa_get_address(reader->area, place) : (void *)(uintptr_t)place);
 }
 
-/* 0 where there is no room. */
-static uint64 allocate_shared(ScanReader *reader, Size bytes)
-{
-    return shared_area_has_room(reader->area, reader->last, bytes) ? shared_area_allocate(reader->area, bytes) : 0;
-}
-
 /* The buffer is used again. */
 static void empty_buffer(TableRows *rows)
 {
@@ -87,36 +87,37 @@ static void empty_buffer(TableRows *rows)
 bool scan_block_leave(ScanReader *reader)
 {
     TableRows *const rows = reader->rows;
-    PgkmRows *const used = rows->used;
-    const ScanPlace count = {rows->n, used->n, rows->n_skipped};
-    const ScanArrays arrays = arrays_of(reader->plan, &count);
+    const ScanPlace begin = {0, 0, 0};
+    const ScanPlace count = {rows->n, rows->used->n, rows->n_skipped};
     const bool shared = reader->area_is_used;
+    RowArray arrays[ARRAYS];
 
     if (count.rows == 0)
         return true;
-    /* Counted with the buffer's rows, which release it if an error comes. */
-    pgkm_memory_hold(&rows->reserved, arrays.end, rows->estimate);
+    list_arrays(rows, &begin, &count, arrays);
 
-    const uint64 place = shared ? allocate_shared(reader, arrays.end)
-                                : (uint64)(uintptr_t)MemoryContextAllocHuge(GetMemoryChunkContext(reader), arrays.end);
+    const Size bytes = block_bytes(arrays);
+
+    /* Counted with the buffer's rows, which release it if an error comes. */
+    pgkm_memory_hold(&rows->reserved, bytes, rows->estimate);
+
+    const uint64 place = shared ? shared_allocate(reader->area, reader->last, bytes)
+                                : (uint64)(uintptr_t)MemoryContextAllocHuge(GetMemoryChunkContext(reader), bytes);
 
     if (place == 0) {
-        pgkm_memory_hold(&rows->reserved, -(int64)arrays.end);
+        pgkm_memory_hold(&rows->reserved, -(int64)bytes);
         return false;
     }
 
-    char *const block = (char *)block_at(reader, shared, place);
+    ScanBlock *const block = block_at(reader, shared, place);
+    char *to = (char *)(block + 1);
 
-    *(ScanBlock *)block = {0, count};
-    memcpy(block + arrays.values, used->values, used->n * used->row_bytes);
-    if (used->weighted)
-        memcpy(block + arrays.weights, used->weights, used->n * sizeof(double));
-    if (table_wants_any(&rows->wants) && count.skipped > 0)
-        memcpy(block + arrays.skipped, rows->skipped, count.skipped * sizeof(int64));
-    if (rows->wants.ctid)
-        memcpy(block + arrays.ctids, rows->ctids, count.rows * sizeof(ItemPointerData));
-    if (rows->wants.label)
-        memcpy(block + arrays.labels, rows->labels, count.rows * sizeof(int32));
+    *block = {0, count};
+    for (const RowArray &array : arrays) {
+        if (array.bytes > 0)
+            memcpy(to, array.data, array.bytes);
+        to += MAXALIGN(array.bytes);
+    }
     if (reader->first == 0)
         reader->first = place;
     else
@@ -136,17 +137,18 @@ void scan_block_publish(ScanReader *reader, uint32 chunk)
 void scan_block_drop(ScanReader *reader)
 {
     TableRows *const rows = reader->rows;
+    const ScanPlace begin = {0, 0, 0};
+    RowArray arrays[ARRAYS];
 
-    for (uint64 place = reader->first; place != 0;) {
-        ScanBlock *const block = block_at(reader, true, place);
-        const uint64 next = block->next;
-        const Size bytes = arrays_of(reader->plan, &block->count).end;
+    while (reader->first != 0) {
+        const uint64 place = reader->first;
+        const ScanBlock *const block = block_at(reader, true, place);
 
-        pgkm_memory_hold(&rows->reserved, -(int64)bytes);
+        list_arrays(rows, &begin, &block->count, arrays);
+        reader->first = block->next;
+        pgkm_memory_hold(&rows->reserved, -(int64)block_bytes(arrays));
         dsa_free(reader->area, place);
-        place = next;
     }
-    reader->first = 0;
     empty_buffer(rows);
 }
 
@@ -159,7 +161,6 @@ struct Source {
 };
 
 struct Gathering {
-    const ScanPlan *plan;
     TableRows *rows;
     Source *sources;
     int64 n_sources;
@@ -203,11 +204,6 @@ static void list_sources(const ScanReader *reader, Gathering *all)
     }
 }
 
-static void copy_array(void *to, int64 at, const char *from, int64 count, Size size)
-{
-    memcpy((char *)to + at * size, from, count * size);
-}
-
 /* Gives a part of the rows' segment, if they lie in one, memory. */
 static bool fill_segment(const PgkmRows *used, const void *begin, Size bytes)
 {
@@ -220,27 +216,24 @@ static void copy_source(void *argument, int64_t i)
     Gathering *const all = (Gathering *)argument;
     const Source *const source = &all->sources[i];
     const ScanPlace count = source->block->count;
-    const ScanPlace at = source->at;
-    const char *const block = (const char *)source->block;
-    const ScanArrays arrays = arrays_of(all->plan, &count);
-    TableRows *const rows = all->rows;
-    PgkmRows *const used = rows->used;
+    const char *from = (const char *)(source->block + 1);
+    RowArray arrays[ARRAYS];
 
-    if (!fill_segment(used, used->values + at.used * used->row_bytes, count.used * used->row_bytes) ||
-        !fill_segment(used, used->weights + at.used, used->weighted ? count.used * sizeof(double) : 0)) {
-        pg_atomic_write_u32(&all->no_memory, 1);
-        return;
+    list_arrays(all->rows, &source->at, &count, arrays);
+    for (int j = 0; j < ARRAYS; ++j) {
+        if (j < USED_ARRAYS && !fill_segment(all->rows->used, arrays[j].data, arrays[j].bytes)) {
+            pg_atomic_write_u32(&all->no_memory, 1);
+            return;
+        }
+        if (arrays[j].bytes > 0)
+            memcpy(arrays[j].data, from, arrays[j].bytes);
+        from += MAXALIGN(arrays[j].bytes);
     }
-    copy_array(used->values, at.used, block + arrays.values, count.used, used->row_bytes);
-    if (used->weighted)
-        copy_array(used->weights, at.used, block + arrays.weights, count.used, sizeof(double));
-    for (int64 s = 0; table_wants_any(&rows->wants) && s < count.skipped; ++s)
-        rows->skipped[at.skipped + s] = ((const int64 *)(block + arrays.skipped))[s] + at.rows;
-    if (rows->wants.ctid)
-        copy_array(rows->ctids, at.rows, block + arrays.ctids, count.rows, sizeof(ItemPointerData));
-    if (rows->wants.label)
-        copy_array(rows->labels, at.rows, block + arrays.labels, count.rows, sizeof(int32));
-    shared_discard(source->block, arrays.end, source->shared);
+    /* Positions counted from the first row of the block. */
+    if (arrays[ARRAYS - 1].bytes > 0)
+        for (int64 s = 0; s < count.skipped; ++s)
+            all->rows->skipped[source->at.skipped + s] += source->at.rows;
+    shared_discard(source->block, block_bytes(arrays), source->shared);
 }
 
 static int32 useful_threads(Size bytes)
@@ -256,7 +249,7 @@ TableRows *scan_bring_together(ScanReader *reader, MemoryContext context)
 {
     const ScanPlan *const plan = reader->plan;
     TableRows *const rows = table_rows_create(context, plan->wants);
-    Gathering all = {plan, rows, NULL, 0, 0, {0, 0, 0}, {0}};
+    Gathering all = {rows, NULL, 0, 0, {0, 0, 0}, {0}};
     PgkmError error;
 
     list_sources(reader, &all);

@@ -12,7 +12,6 @@ extern "C" {
 #include "access/parallel.h"
 #include "access/xact.h"
 #include "catalog/pg_statistic.h"
-#include "catalog/pg_type.h"
 #include "miscadmin.h"
 #include "optimizer/cost.h"
 #include "optimizer/paths.h"
@@ -33,21 +32,8 @@ extern "C" {
  * to start. So a process with fewer bytes to read saves nothing; nor does one worker alone below twice as much. */
 #define LEAST_BYTES_PER_PROCESS ((uint64)32 * 1024 * 1024)
 
-/* About how many times its bytes in the table an element takes in memory. */
-static double expansion(const TableColumn *column)
-{
-    if (column->kind == COLUMN_HALFVEC)
-        return 2;
-    switch (column->type) {
-    case INT2OID:
-        return 4;
-    case INT4OID:
-    case NUMERICOID:
-        return 2;
-    default:
-        return 1;
-    }
-}
+/* An element takes at most so many times its bytes in the table in memory: of smallint. */
+#define WIDEST_EXPANSION 4
 
 /* What a scan reads and what it keeps. */
 struct ScanVolume {
@@ -55,25 +41,16 @@ struct ScanVolume {
     double bytes;  /* of the rows in memory */
 };
 
-/* Adds a table. What its TOAST table holds counts where the table's own pages are too small for its arrays: other
- * columns may lie there, too, which are not read. */
+/* Adds a table. Of its TOAST table as much as its arrays take counts: other columns may lie there, too, which are not
+ * read. */
 static void add_volume(const ScanPlan *plan, const ScanRelation *table, ScanVolume *volume)
 {
-    const double widening = expansion(&plan->columns[0]);
     const double features = table->rows * scan_features_bytes(plan);
-    const double own = (double)table->n_blocks * BLCKSZ;
-    const double toast = (double)table->toast_blocks * BLCKSZ;
+    const double stored = ((double)table->n_blocks + (double)table->toast_blocks) * BLCKSZ;
 
-    volume->blocks += table->n_blocks;
-    volume->bytes += table->rows * table_origin_bytes(&plan->wants);
-    if (plan->columns[0].kind == COLUMN_NUMBER) {
-        volume->bytes += features;
-        return;
-    }
-    if (features / widening > own)
-        volume->blocks += Min(features / widening, toast) / BLCKSZ;
+    volume->blocks += table->n_blocks + Min(features / BLCKSZ, (double)table->toast_blocks);
     /* The number of rows may be a guess. */
-    volume->bytes += Min(features, (own + toast) * widening);
+    volume->bytes += Min(features, stored * WIDEST_EXPANSION) + table->rows * table_origin_bytes(&plan->wants);
 }
 
 /* By the planner's own formula over all tables as if they were one, but no more workers than pay. A number that a

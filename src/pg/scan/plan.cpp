@@ -109,7 +109,7 @@ static void set_relation(ScanPlan *plan, int i, const ScanTable *table)
     target->id = table->id;
     /* What is added behind them from now on the snapshot does not see. */
     target->n_blocks = RelationGetNumberOfBlocks(relation);
-    target->toast_blocks = toast_blocks(relation);
+    target->toast_blocks = plan->columns[0].kind == COLUMN_NUMBER ? 0 : toast_blocks(relation);
     estimate_rel_size(relation, NULL, &blocks, &target->rows, &all_visible);
     plan->expected_rows += (int64)(target->rows * ESTIMATE_SLACK);
     plan->fixed_workers = Max(plan->fixed_workers, RelationGetParallelWorkers(relation, -1));

@@ -7,6 +7,8 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "pg/compat.h"
+
 extern "C" {
 #include "storage/dsm_impl.h"
 }
@@ -20,21 +22,32 @@ bool pgkm_fits_shared_memory(double bytes)
            bytes < (double)space.f_bavail * space.f_frsize;
 }
 
-Size shared_page_bytes(void)
+/* An area grows by segments, each at most as large as all before. Other processes may make one at the same moment. */
+dsa_pointer shared_allocate(dsa_area *area, dsa_pointer last, Size bytes)
 {
-    static Size bytes = 0;
+    if (!pgkm_fits_shared_memory((double)bytes + 2 * (double)pgkm_area_bytes(area, last)))
+        return InvalidDsaPointer;
 
-    if (bytes == 0)
-        bytes = (Size)sysconf(_SC_PAGESIZE);
+    const dsa_pointer place =
+        dsa_allocate_extended(area, bytes, DSA_ALLOC_NO_OOM | (bytes >= MaxAllocSize ? DSA_ALLOC_HUGE : 0));
+
+    if (DsaPointerIsValid(place))
+        shared_populate((char *)dsa_get_address(area, place), bytes);
+    return place;
+}
+
+static uintptr_t page_bytes(void)
+{
+    static const uintptr_t bytes = (uintptr_t)sysconf(_SC_PAGESIZE);
+
     return bytes;
 }
 
 void shared_populate(char *begin, Size bytes)
 {
 #ifdef MADV_POPULATE_WRITE
-    const uintptr_t page = shared_page_bytes();
-    const uintptr_t first = TYPEALIGN_DOWN(page, (uintptr_t)begin);
-    const uintptr_t end = TYPEALIGN(page, (uintptr_t)begin + bytes);
+    const uintptr_t first = TYPEALIGN_DOWN(page_bytes(), (uintptr_t)begin);
+    const uintptr_t end = TYPEALIGN(page_bytes(), (uintptr_t)begin + bytes);
 
     (void)madvise((void *)first, end - first, MADV_POPULATE_WRITE);
 #endif
@@ -43,8 +56,8 @@ void shared_populate(char *begin, Size bytes)
 void shared_discard(void *memory, Size bytes, bool shared)
 {
 #ifdef MADV_REMOVE
-    char *const first = (char *)TYPEALIGN(shared_page_bytes(), (uintptr_t)memory);
-    char *const end = (char *)TYPEALIGN_DOWN(shared_page_bytes(), (uintptr_t)memory + bytes);
+    char *const first = (char *)TYPEALIGN(page_bytes(), (uintptr_t)memory);
+    char *const end = (char *)TYPEALIGN_DOWN(page_bytes(), (uintptr_t)memory + bytes);
 
     if (first < end)
         (void)madvise(first, end - first, shared ? MADV_REMOVE : MADV_DONTNEED);

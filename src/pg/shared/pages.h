@@ -6,17 +6,20 @@
 
 extern "C" {
 #include "postgres.h"
-#include "storage/dsm.h"
+#include "utils/dsa.h"
 }
 
 /* Whether the system has so much shared memory left, as far as can be told. Containers often have 64 MB,
  * and to do without shared memory is better than an error. */
 bool pgkm_fits_shared_memory(double bytes);
 
-/* The length of a page of memory. */
-Size shared_page_bytes(void);
+/* Memory in an area of dynamic shared memory, whose pages are there already; InvalidDsaPointer where the system has no
+ * room for it, or the area gets none. `last`: something that lies in the area's last segment, as far as this process
+ * knows. */
+dsa_pointer shared_allocate(dsa_area *area, dsa_pointer last, Size bytes);
 
-/* Asks for the pages of this memory at once, which costs less than one fault at a time. Where the system
+/* Asks for the pages of this memory at once, which costs less than one fault at a time: the first touch of memory costs
+ * more than filling it. Where the system
  * cannot, the faults come. */
 void shared_populate(char *begin, Size bytes);
 

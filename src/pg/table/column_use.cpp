@@ -4,94 +4,47 @@
 #include "pg/table/update.h"
 
 extern "C" {
-#include "access/genam.h"
 #include "access/htup_details.h"
-#include "access/table.h"
-#include "catalog/indexing.h"
-#include "catalog/objectaddress.h"
-#include "catalog/pg_attrdef.h"
 #include "catalog/pg_attribute.h"
-#include "catalog/pg_class.h"
-#include "catalog/pg_constraint.h"
-#include "catalog/pg_depend.h"
-#include "catalog/pg_index.h"
-#include "utils/builtins.h"
-#include "utils/fmgroids.h"
+#include "executor/spi.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
 #include "utils/syscache.h"
 #include "utils/typcache.h"
 }
 
-/* From version 18 on a NOT NULL column has a constraint as well. That is no use: pgkm_column_use looks at the column
- * itself. */
-static bool is_not_null_constraint(Oid constraint)
-{
-    const HeapTuple tuple = SearchSysCache1(CONSTROID, ObjectIdGetDatum(constraint));
+/* What the first object that uses the column uses it for. A default depends on its own column automatically, and
+ * normally on columns that it is computed from. From version 18 on a NOT NULL column has a constraint as well, which is
+ * no use: the column itself is looked at. */
+#define USE_OF_COLUMN                                                                                         \
+    "SELECT CASE WHEN d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_attrdef'::pg_catalog.regclass"          \
+    " THEN 'A generated column is computed from it.'"                                                         \
+    " ELSE pg_catalog.format('It is used by %%s.', pg_catalog.pg_describe_object(d.classid, d.objid, 0)) END" \
+    " FROM pg_catalog.pg_depend AS d"                                                                         \
+    " LEFT JOIN pg_catalog.pg_constraint AS c ON c.oid OPERATOR(pg_catalog.=) d.objid"                        \
+    " AND d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_constraint'::pg_catalog.regclass"                   \
+    " LEFT JOIN pg_catalog.pg_index AS i ON i.indexrelid OPERATOR(pg_catalog.=) d.objid"                      \
+    " AND d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass"                        \
+    " WHERE d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass"                   \
+    " AND d.refobjid OPERATOR(pg_catalog.=) %u::pg_catalog.oid AND d.refobjsubid OPERATOR(pg_catalog.=) %d"   \
+    " AND (c.contype OPERATOR(pg_catalog.<>) 'n' OR i.indisunique OR i.indisexclusion"                        \
+    " OR d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_attrdef'::pg_catalog.regclass"                       \
+    " AND d.deptype OPERATOR(pg_catalog.=) 'n') LIMIT 1"
 
-    if (!HeapTupleIsValid(tuple))
-        return false;
-
-    const bool is_not_null = ((Form_pg_constraint)GETSTRUCT(tuple))->contype == 'n';
-
-    ReleaseSysCache(tuple);
-    return is_not_null;
-}
-
-static bool is_unique_index(Oid relation)
-{
-    const HeapTuple tuple = SearchSysCache1(INDEXRELID, ObjectIdGetDatum(relation));
-
-    if (!HeapTupleIsValid(tuple))
-        return false;
-
-    const Form_pg_index index = (Form_pg_index)GETSTRUCT(tuple);
-    const bool is_unique = index->indisunique || index->indisexclusion;
-
-    ReleaseSysCache(tuple);
-    return is_unique;
-}
-
-/* Whether this dependency on a column is a use of it. A default depends on its own column automatically, and
- * normally on columns that it is computed from. */
-static bool counts(const FormData_pg_depend *dependency)
-{
-    switch (dependency->classid) {
-    case ConstraintRelationId:
-        return !is_not_null_constraint(dependency->objid);
-    case RelationRelationId:
-        return is_unique_index(dependency->objid);
-    case AttrDefaultRelationId:
-        return dependency->deptype == DEPENDENCY_NORMAL;
-    default:
-        return false;
-    }
-}
-
-/* What the first object that uses the column uses it for, or NULL. */
+/* NULL where no object uses it. As the catalogs are now, whatever the transaction sees. */
 static const char *find_use(Oid table, AttrNumber column)
 {
-    const Relation depend = table_open(DependRelationId, AccessShareLock);
+    const MemoryContext caller = CurrentMemoryContext;
     const char *use = NULL;
-    ScanKeyData key[3];
-    HeapTuple tuple;
 
-    ScanKeyInit(&key[0], Anum_pg_depend_refclassid, BTEqualStrategyNumber, F_OIDEQ,
-                ObjectIdGetDatum(RelationRelationId));
-    ScanKeyInit(&key[1], Anum_pg_depend_refobjid, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(table));
-    ScanKeyInit(&key[2], Anum_pg_depend_refobjsubid, BTEqualStrategyNumber, F_INT4EQ, Int32GetDatum(column));
-
-    const SysScanDesc scan = systable_beginscan(depend, DependReferenceIndexId, true, NULL, lengthof(key), key);
-
-    while (use == NULL && HeapTupleIsValid(tuple = systable_getnext(scan))) {
-        const FormData_pg_depend *const dependency = (const FormData_pg_depend *)GETSTRUCT(tuple);
-        const ObjectAddress object = {dependency->classid, dependency->objid, dependency->objsubid};
-
-        if (counts(dependency))
-            use = dependency->classid == AttrDefaultRelationId
-                      ? "A generated column is computed from it."
-                      : psprintf("It is used by %s.", getObjectDescription(&object, false));
-    }
-    systable_endscan(scan);
-    table_close(depend, AccessShareLock);
+    PushActiveSnapshot(GetLatestSnapshot());
+    SPI_connect();
+    if (SPI_execute(psprintf(USE_OF_COLUMN, table, column), true, 1) != SPI_OK_SELECT)
+        elog(ERROR, "looking for what uses a column failed");
+    if (SPI_processed > 0)
+        use = MemoryContextStrdup(caller, SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1));
+    SPI_finish();
+    PopActiveSnapshot();
     return use;
 }
 
@@ -102,8 +55,8 @@ static bool has_constraints(Oid type)
 
 const char *pgkm_column_use(Oid table, AttrNumber column)
 {
-    const HeapTuple tuple = SearchSysCache2(ATTNUM, ObjectIdGetDatum(table), Int16GetDatum(column));
     const char *use = find_use(table, column);
+    const HeapTuple tuple = SearchSysCache2(ATTNUM, ObjectIdGetDatum(table), Int16GetDatum(column));
 
     if (!HeapTupleIsValid(tuple))
         elog(ERROR, "cache lookup failed for attribute %d of relation %u", column, table);
