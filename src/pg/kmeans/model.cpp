@@ -116,7 +116,7 @@ static Datum build_origin(const PgkmResult *result, const PgkmOptions *options, 
 
     pgkm_check_type(desc, &origin_type);
     if (call != NULL) {
-        features = table_call_feature_names(call);
+        features = table_feature_names(call);
         relation = call->relation.sql_name;
         time = TimestampTzGetDatum(GetCurrentTransactionStartTimestamp());
     }

@@ -15,28 +15,31 @@ enum TableNulls {
     TABLE_NULLS_MEAN  /* they are NaN, until pgkm_fill_missing has seen all rows */
 };
 
+/* The columns that decide which rows take part, and what of them. */
+struct TableColumns {
+    TableColumn *features;
+    int n_features;
+    TableColumn *weight; /* a number, or NULL */
+    TableColumn *filter; /* a boolean, or NULL */
+    TableNulls nulls;
+    bool takes_nulls;    /* the caller may say what becomes of a NULL */
+    bool need_direction; /* a row of zeros, which has none, is an error */
+};
+
 /*
  * The rows are those that a SELECT by the current user would see, by table, in the order in which a sequential scan
- * comes to these, and by ctid. A row
- * takes no part in the fit if its filter is NULL or false, if its features are NULL (its array; all of its
- * columns), or if its weight is NULL or 0. Nothing else is read of it then.
+ * comes to these, and by ctid. A row takes no part in the fit if its filter is NULL or false, if its features are NULL
+ * (its array; all of its columns), or if its weight is NULL or 0. Nothing else is read of it then.
  */
-struct TableQuery {
+struct TableQuery : TableColumns {
     const TableRelation *relation;
-    const TableColumn *features;
-    int n_features;
-    const TableColumn *weight; /* a number, or NULL */
-    const char *label;         /* an integer column to read along, or NULL */
-    const TableColumn *filter; /* a boolean, or NULL */
-    TableNulls nulls;
-    bool need_ctid;      /* else it is read only where the caller may */
-    bool need_direction; /* a row of zeros, which has none, is an error */
-    bool takes_nulls;    /* the caller may say what becomes of a NULL */
-    bool new_snapshot;   /* see what was committed until now, not what the query sees */
-    bool on_nodes;       /* other servers may work on the rows that they hold */
-    bool unchanged;      /* the caller knows that the transaction has changed none of these rows there */
-    bool may_stream;     /* the caller's fit takes rows chunk by chunk */
-    bool streamed;       /* it has to: memory => 'stream' */
+    const char *label; /* an integer column to read along, or NULL */
+    bool need_ctid;    /* else it is read only where the caller may */
+    bool new_snapshot; /* see what was committed until now, not what the query sees */
+    bool on_nodes;     /* other servers may work on the rows that they hold */
+    bool unchanged;    /* the caller knows that the transaction has changed none of these rows there */
+    bool may_stream;   /* the caller's fit takes rows chunk by chunk */
+    bool streamed;     /* it has to: memory => 'stream' */
     void (*on_first)(void *arg, const TableRows *first); /* called, maybe, before most rows are read; or NULL */
     void *on_first_arg;
 };

@@ -228,9 +228,11 @@ int64 scan_expected_rows(const DirectScan *scan)
     return scan->plan->expected_rows;
 }
 
-int32 scan_features(const DirectScan *scan)
+PgkmPoints scan_no_points(const DirectScan *scan)
 {
-    return scan->plan->d;
+    static const double none = 0;
+
+    return {&none, scan->plan->decoder.element, 0, scan->plan->d, scan->plan->query.weight == NULL ? NULL : &none};
 }
 
 TableRows *scan_finish(DirectScan *scan, uint64 streamed_bytes, int32 *workers)

@@ -37,9 +37,11 @@ const char *scan_find_tables(const TableQuery *query, bool others, List **tables
 struct DirectScan;
 DirectScan *scan_begin(const TableQuery *query, List *tables, MemoryContext context);
 
-/* About how many rows there are, and how many features they have; 0: there are none. */
+/* About how many rows there are. */
 int64 scan_expected_rows(const DirectScan *scan);
-int32 scan_features(const DirectScan *scan);
+
+/* No points, but of the kind of its rows. d is 0 where there are none. */
+PgkmPoints scan_no_points(const DirectScan *scan);
 
 /* Ends it: all rows, in the context given at the beginning, as of table_select. *workers: how many helped. What the fit
  * would need if the rows were streamed, if it could be that, is for the error that they take too much memory. */

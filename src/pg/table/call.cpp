@@ -89,7 +89,7 @@ const char *table_nulls_name(TableNulls nulls)
 
 /* The column that an argument names, by `find`; NULL where it names none. */
 static TableColumn *find_column(const TableCall *call, const NullableDatum *name,
-                                void (*find)(TableColumn *, const TableRelation *, const char *))
+                                      void (*find)(TableColumn *, const TableRelation *, const char *))
 {
     TableColumn *column = NULL;
 
@@ -251,14 +251,8 @@ TableRows *table_call_read_into(TableCall *call, const char *function, const Tab
     instr_time start;
     instr_time duration;
 
+    (TableColumns &)query = *call;
     query.relation = &call->relation;
-    query.features = call->features;
-    query.n_features = call->n_features;
-    query.weight = call->weight;
-    query.need_direction = call->need_direction;
-    query.filter = call->filter;
-    query.nulls = call->nulls;
-    query.takes_nulls = call->takes_nulls;
     /* Other servers read rows as they are. */
     query.on_nodes = query.on_nodes && call->filter == NULL && call->nulls == TABLE_NULLS_ERROR;
     query.streamed = call->memory == TABLE_MEMORY_STREAM;

@@ -37,21 +37,14 @@ enum TableMemory {
     TABLE_MEMORY_LOADED    /* in memory, since kmeans_load */
 };
 
-struct TableCall {
+struct TableCall : TableColumns {
     MemoryContext context; /* holds everything of this call */
     TableArguments arguments;
     TableRelation relation;
-    TableColumn *features;
-    int n_features;
     Datum model_features; /* text[]: the names of the features of a model that the call is given; 0: not known */
-    TableColumn *weight;  /* NULL: unweighted */
-    TableColumn *filter;  /* NULL: all rows */
-    TableNulls nulls;
-    bool keeps_missing;  /* with nulls => 'mean' values that rows lack stay NaN: the caller has others than means */
-    const double *fills; /* after reading: the means that stand in the place of NULLs; NULL without nulls => 'mean' */
+    bool keeps_missing;   /* with nulls => 'mean' values that rows lack stay NaN: the caller has others than means */
+    const double *fills;  /* after reading: the means that stand in the place of NULLs; NULL without nulls => 'mean' */
     TableMemory memory;
-    bool need_direction; /* as in TableQuery */
-    bool takes_nulls;    /* as in TableQuery */
     PgkmRequest request; /* algorithm, k and options; the rest by table_call_request */
     PgkmJobHolder *job;
     PgkmRun run;
@@ -80,7 +73,7 @@ TableCall *table_call_create(const TableArguments &arguments);
 void table_call_find_columns(TableCall *call);
 
 /* The names of the features: text[]. */
-Datum table_call_feature_names(const TableCall *call);
+Datum table_feature_names(const TableColumns *columns);
 
 /* 22023 where call->model_features are not the features that the call names, in their order. */
 void table_call_check_model(const TableCall *call);

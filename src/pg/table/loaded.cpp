@@ -8,10 +8,8 @@
 
 extern "C" {
 #include "access/relation.h"
-#include "catalog/pg_type.h"
 #include "miscadmin.h"
 #include "utils/acl.h"
-#include "utils/array.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
@@ -26,31 +24,26 @@ enum LoadArgument { LOAD_RELATION, LOAD_FEATURES, LOAD_WEIGHT, LOAD_NULLS, LOAD_
 static PgkmLoaded *all_loaded = NULL;
 static uint64 uses = 0;
 
-static const char *name_of(const TableColumn *column)
+static bool same_name(const TableColumn *a, const TableColumn *b)
 {
-    return column == NULL ? NULL : column->name;
-}
-
-static bool same_name(const char *a, const char *b)
-{
-    return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
+    return a == NULL || b == NULL ? a == b : strcmp(a->name, b->name) == 0;
 }
 
 /* The same columns, of whatever rows. */
 static bool has_columns_of(const PgkmLoaded *loaded, const TableCall *call)
 {
-    if (loaded->relation != call->relation.id || loaded->n_features != call->n_features ||
-        !same_name(loaded->weight, name_of(call->weight)))
-        return false;
-    for (int i = 0; i < loaded->n_features; ++i)
-        if (strcmp(loaded->features[i], call->features[i].name) != 0)
-            return false;
-    return true;
+    const TableColumns *const own = &loaded->columns;
+    bool same = loaded->relation == call->relation.id && own->n_features == call->n_features &&
+                same_name(own->weight, call->weight);
+
+    for (int i = 0; same && i < own->n_features; ++i)
+        same = same_name(&own->features[i], &call->features[i]);
+    return same;
 }
 
 static bool is_loaded_as(const PgkmLoaded *loaded, const TableCall *call)
 {
-    return loaded->nulls == call->nulls && same_name(loaded->filter, name_of(call->filter)) &&
+    return loaded->columns.nulls == call->nulls && same_name(loaded->columns.filter, call->filter) &&
            has_columns_of(loaded, call);
 }
 
@@ -160,6 +153,18 @@ static bool give_up_oldest(void)
 
 static const PgkmReclaimHooks reclaim_hooks = {reclaimable_bytes, give_up_oldest};
 
+static TableColumn *copy_columns(const TableColumn *columns, int count)
+{
+    if (columns == NULL)
+        return NULL;
+
+    TableColumn *const copies = (TableColumn *)palloc(count * sizeof(TableColumn));
+
+    for (int i = 0; i < count; ++i)
+        copies[i] = {pstrdup(columns[i].name), columns[i].kind, columns[i].type};
+    return copies;
+}
+
 static PgkmLoaded *create(const TableCall *call, MemoryContext context)
 {
     MemoryContext caller = MemoryContextSwitchTo(context);
@@ -169,13 +174,10 @@ static PgkmLoaded *create(const TableCall *call, MemoryContext context)
     loaded->relation = call->relation.id;
     loaded->owner = GetUserId();
     loaded->name = pstrdup(call->relation.name);
-    loaded->n_features = call->n_features;
-    loaded->features = (const char **)palloc(call->n_features * sizeof(char *));
-    for (int i = 0; i < call->n_features; ++i)
-        loaded->features[i] = pstrdup(call->features[i].name);
-    loaded->weight = call->weight == NULL ? NULL : pstrdup(call->weight->name);
-    loaded->filter = call->filter == NULL ? NULL : pstrdup(call->filter->name);
-    loaded->nulls = call->nulls;
+    loaded->columns = *call;
+    loaded->columns.features = copy_columns(call->features, call->n_features);
+    loaded->columns.weight = copy_columns(call->weight, 1);
+    loaded->columns.filter = copy_columns(call->filter, 1);
     loaded->loaded_at = GetCurrentTimestamp();
     loaded->last_use = ++uses;
     MemoryContextSwitchTo(caller);
@@ -302,13 +304,9 @@ Datum pgkm_kmeans_unload(PG_FUNCTION_ARGS)
     PG_RETURN_INT64(count);
 }
 
-static Datum names_array(const PgkmLoaded *loaded)
+static const char *name_of(const TableColumn *column)
 {
-    Datum *const names = (Datum *)palloc(loaded->n_features * sizeof(Datum));
-
-    for (int i = 0; i < loaded->n_features; ++i)
-        names[i] = CStringGetTextDatum(loaded->features[i]);
-    return PointerGetDatum(construct_array(names, loaded->n_features, TEXTOID, -1, false, TYPALIGN_INT));
+    return column == NULL ? NULL : column->name;
 }
 
 /* kmeans_loaded() -> one row per load of this session by the current role or one it is a member of. */
@@ -322,9 +320,10 @@ Datum pgkm_kmeans_loaded(PG_FUNCTION_ARGS)
         const int32 d = used != NULL ? used->d : loaded->nodes == NULL ? 0 : nodes_features(loaded->nodes);
 
         if (is_member_of_role(GetUserId(), loaded->owner))
-            pgkm_result_put(result, {loaded->relation, loaded->name, names_array(loaded), loaded->weight, n,
-                                     pgkm_value_if(n > 0, d), (int64)bytes_of(loaded), loaded->loaded_at,
-                                     table_nulls_name(loaded->nulls), loaded->filter});
+            pgkm_result_put(result, {loaded->relation, loaded->name, table_feature_names(&loaded->columns),
+                                     name_of(loaded->columns.weight), n, pgkm_value_if(n > 0, d),
+                                     (int64)bytes_of(loaded), loaded->loaded_at,
+                                     table_nulls_name(loaded->columns.nulls), name_of(loaded->columns.filter)});
     }
     return (Datum)0;
 }

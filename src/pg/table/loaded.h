@@ -20,11 +20,7 @@ struct PgkmLoaded {
     Oid relation;
     Oid owner;        /* the role that loaded them */
     const char *name; /* of the relation, then */
-    int n_features;
-    const char **features;
-    const char *weight; /* NULL: none */
-    const char *filter; /* likewise */
-    TableNulls nulls;
+    TableColumns columns;
     TableRows *rows;     /* of this server */
     struct Nodes *nodes; /* the other servers that keep theirs; or NULL */
     int n_files;

@@ -13,13 +13,14 @@ extern "C" {
 #include "utils/lsyscache.h"
 }
 
-Datum table_call_feature_names(const TableCall *call)
+Datum table_feature_names(const TableColumns *columns)
 {
-    Datum *const names = (Datum *)palloc(call->n_features * sizeof(Datum));
+    const int count = columns->n_features;
+    Datum *const names = (Datum *)palloc(count * sizeof(Datum));
 
-    for (int i = 0; i < call->n_features; ++i)
-        names[i] = CStringGetTextDatum(call->features[i].name);
-    return PointerGetDatum(construct_array(names, call->n_features, TEXTOID, -1, false, TYPALIGN_INT));
+    for (int i = 0; i < count; ++i)
+        names[i] = CStringGetTextDatum(columns->features[i].name);
+    return PointerGetDatum(construct_array(names, count, TEXTOID, -1, false, TYPALIGN_INT));
 }
 
 /* An array of names as a literal: '{x,y}'. */
@@ -65,7 +66,7 @@ void table_call_check_model(const TableCall *call)
     ereport(ERROR,
             (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("the model is one of other features"),
              errdetail("The features of the model are %s, those of the call are %s.", literal_of(call->model_features),
-                       literal_of(table_call_feature_names(call))),
+                       literal_of(table_feature_names(call))),
              are_there ? errhint("Write features => %s.", literal_of(call->model_features))
                        : errhint("If the columns hold the features of the model under other names, write %s in the "
                                  "place of the model.",

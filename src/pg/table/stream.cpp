@@ -28,12 +28,9 @@ struct TableStream {
     MemoryContextCallback on_reset;
     DirectScan *scan;   /* NULL: it has ended */
     PgkmStream *stream; /* the engine's */
-    int32 d;
-    PgkmElement element;
-    bool weighted;
-    Size row_bytes;
-    int64 n;    /* rows that take part */
-    int64 most; /* rows of a chunk */
+    PgkmPoints points;  /* none, but of the kind of the rows */
+    int64 n;            /* rows that take part */
+    int64 most;         /* rows of a chunk */
     MemoryContext chunks[2];
     int64 read;     /* chunks */
     int64 passes;   /* that have ended */
@@ -46,16 +43,14 @@ static void free_stream(void *stream)
     pgkm_stream_free(((TableStream *)stream)->stream);
 }
 
-static uint64 chunk_bytes(const TableStream *stream, int64 rows)
+static Size row_bytes(const PgkmPoints *points)
 {
-    return (uint64)rows * stream->row_bytes * CHUNK_COPIES;
+    return points->d * pgkm_element_size(points->element) + (points->weights != NULL ? sizeof(double) : 0);
 }
 
-static PgkmPoints no_points(const TableStream *stream)
+static uint64 chunk_bytes(const TableStream *stream, int64 rows)
 {
-    static const double none = 0;
-
-    return {&none, stream->element, 0, stream->d, stream->weighted ? &none : NULL};
+    return (uint64)rows * row_bytes(&stream->points) * CHUNK_COPIES;
 }
 
 static void connect(TableStream *stream, int64 n, int64 most)
@@ -72,7 +67,7 @@ static double bytes_in_chunks(TableStream *stream, const PgkmRequest *of, int64 
     PgkmRequest request = *of;
 
     connect(stream, n, most);
-    request.points = no_points(stream);
+    request.points = stream->points;
     request.stream = stream->stream;
     return (double)pgkm_request_estimate(&request) + (double)chunk_bytes(stream, most);
 }
@@ -98,11 +93,11 @@ static double bytes_in_memory(const TableStream *stream, const PgkmRequest *of, 
 {
     PgkmRequest request = *of;
 
-    if (stream->d == 0 || expected == 0)
+    if (stream->points.d == 0 || expected == 0)
         return 0;
-    request.points = no_points(stream);
+    request.points = stream->points;
     request.points.n = expected;
-    return (double)expected * (double)(stream->row_bytes + origins) + (double)pgkm_request_estimate(&request);
+    return (double)expected * (double)(row_bytes(&stream->points) + origins) + (double)pgkm_request_estimate(&request);
 }
 
 /* The next chunk that has rows that take part; NULL at the end of the pass. */
@@ -133,14 +128,11 @@ static const PgkmRows *read_chunk(TableStream *stream, PgkmScanReport *report)
     return NULL;
 }
 
-static TableStream *create(const TableQuery *query, const DirectScan *scan, MemoryContext context)
+static TableStream *create(const DirectScan *scan, MemoryContext context)
 {
     TableStream *const stream = (TableStream *)MemoryContextAllocZero(context, sizeof(TableStream));
 
-    stream->d = scan_features(scan);
-    stream->element = table_columns_element(query->features, query->n_features);
-    stream->weighted = query->weight != NULL;
-    stream->row_bytes = stream->d * pgkm_element_size(stream->element) + (stream->weighted ? sizeof(double) : 0);
+    stream->points = scan_no_points(scan);
     stream->on_reset.func = free_stream;
     stream->on_reset.arg = stream;
     MemoryContextRegisterResetCallback(context, &stream->on_reset);
@@ -150,7 +142,7 @@ static TableStream *create(const TableQuery *query, const DirectScan *scan, Memo
 TableStream *table_stream_begin(TableCall *call, const TableQuery *query, DirectScan *scan, MemoryContext context,
                                 PgkmScanReport *report)
 {
-    TableStream *const stream = create(query, scan, context);
+    TableStream *const stream = create(scan, context);
     const int64 expected = scan_expected_rows(scan);
     const TableWants wants = table_query_wants(query);
     const PgkmRows *chunk;
@@ -198,12 +190,12 @@ int64 table_stream_rows(const TableStream *stream)
 
 int32 table_stream_features(const TableStream *stream)
 {
-    return stream->d;
+    return stream->points.d;
 }
 
 void table_stream_request(const TableStream *stream, PgkmRequest *request)
 {
-    request->points = no_points(stream);
+    request->points = stream->points;
     request->stream = stream->stream;
 }
 
@@ -211,7 +203,7 @@ static void feed(void *arg)
 {
     TableStream *const stream = (TableStream *)arg;
     const PgkmRows *const chunk = read_chunk(stream, NULL);
-    const PgkmPoints points = chunk == NULL ? no_points(stream) : pgkm_rows_points(chunk);
+    const PgkmPoints points = chunk == NULL ? stream->points : pgkm_rows_points(chunk);
 
     pgkm_stream_give(stream->stream, &points);
 }

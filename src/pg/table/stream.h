@@ -9,7 +9,7 @@
 
 /* Makes a stream of a scan that has begun, if call->memory or the size of the table says so, and counts the rows that
  * take part. NULL where they belong into memory; where there is none for chunks either, call->streamed_bytes
- * says so. The call's request is complete but for its points, and an init that nobody names, which is settled here.
+ * says so. The call's request is complete but for its points.
  * Errors as of table_select; 54000 when the limit has no room for chunks of some rows. */
 TableStream *table_stream_begin(TableCall *call, const TableQuery *query, DirectScan *scan, MemoryContext context,
                                 PgkmScanReport *report);
