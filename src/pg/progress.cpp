@@ -4,6 +4,9 @@
  */
 #include "pg/progress.h"
 
+#include <bit>
+#include <initializer_list>
+
 #include "pg/values/composite.h"
 
 extern "C" {
@@ -93,8 +96,22 @@ static bool is_shown(void)
     return MyBEEntry != NULL && is_ours((const PgBackendStatus *)MyBEEntry);
 }
 
-static void show(int count, const int *params, const int64 *values)
+struct Shown {
+    ProgressParam param;
+    int64 value;
+};
+
+/* All at once: who looks sees numbers of the same moment. */
+static void show(std::initializer_list<Shown> numbers)
 {
+    int params[PARAM_COUNT];
+    int64 values[PARAM_COUNT];
+    int count = 0;
+
+    for (const Shown &number : numbers) {
+        params[count] = number.param;
+        values[count++] = number.value;
+    }
     if (is_shown())
         pgstat_progress_update_multi_param(count, params, values);
 }
@@ -153,54 +170,38 @@ static int64 rows_before = -1; /* of a pass; -1: there is none */
 
 void pgkm_progress_pass(int64 pass, int64 rows, int64 expected)
 {
-    static const int params[] = {PARAM_PASS, PARAM_ROWS_SCANNED, PARAM_ROWS_EXPECTED};
-    const int64 values[] = {pass, rows, expected};
-
     rows_before = rows;
-    show(lengthof(params), params, values);
+    show({{PARAM_PASS, pass}, {PARAM_ROWS_SCANNED, rows}, {PARAM_ROWS_EXPECTED, expected}});
 }
 
 void pgkm_progress_scan(int64 rows, int64 expected)
 {
     beat();
-
-    if (rows_before >= 0) {
-        static const int pass_params[] = {PARAM_ROWS_SCANNED};
-        const int64 pass_values[] = {rows_before + rows};
-
-        show(lengthof(pass_params), pass_params, pass_values);
-        return;
-    }
-
-    static const int params[] = {PARAM_PHASE, PARAM_ROWS_SCANNED, PARAM_ROWS_EXPECTED};
-    const int64 values[] = {PHASE_SCANNING, rows, expected};
-
-    show(lengthof(params), params, values);
+    if (rows_before >= 0)
+        show({{PARAM_ROWS_SCANNED, rows_before + rows}});
+    else
+        show({{PARAM_PHASE, PHASE_SCANNING}, {PARAM_ROWS_SCANNED, rows}, {PARAM_ROWS_EXPECTED, expected}});
 }
 
 void pgkm_progress_fit(const PgkmShownFit *shown, const PgkmJobProgress *job)
 {
-    static const int params[] = {PARAM_PHASE,   PARAM_BYTES_MOVED, PARAM_ITERATION, PARAM_MAX_ITER,
-                                 PARAM_RESTART, PARAM_N_INIT,      PARAM_SHIFT,     PARAM_BACKEND,
-                                 PARAM_DEVICES, PARAM_SEEDED,      PARAM_K};
-    int64 shift;
-
     beat();
-    memcpy(&shift, &job->shift, sizeof shift);
-
-    const int64 values[] = {
-        job->phase, (int64)job->bytes_moved,      job->iteration,      shown->max_iter, job->restart + 1, shown->n_init,
-        shift,      backend_number(job->backend), (int64)job->devices, job->seeded,     shown->k};
-
-    show(lengthof(params), params, values);
+    show({{PARAM_PHASE, job->phase},
+          {PARAM_BYTES_MOVED, (int64)job->bytes_moved},
+          {PARAM_ITERATION, job->iteration},
+          {PARAM_MAX_ITER, shown->max_iter},
+          {PARAM_RESTART, job->restart + 1},
+          {PARAM_N_INIT, shown->n_init},
+          {PARAM_SHIFT, std::bit_cast<int64>(job->shift)},
+          {PARAM_BACKEND, backend_number(job->backend)},
+          {PARAM_DEVICES, (int64)job->devices},
+          {PARAM_SEEDED, job->seeded},
+          {PARAM_K, shown->k}});
 }
 
 void pgkm_progress_writing(void)
 {
-    static const int params[] = {PARAM_PHASE};
-    const int64 values[] = {PHASE_WRITING};
-
-    show(lengthof(params), params, values);
+    show({{PARAM_PHASE, PHASE_WRITING}});
 }
 
 /* The rule of pg_stat_activity. */
@@ -218,9 +219,8 @@ static void put_entry(ReturnSetInfo *result, const PgBackendStatus *entry)
     const bool seen = may_see(entry->st_userid);
     const bool seeds = seen && phase == PGKM_SEEDING && params[PARAM_SEEDED] != 0;
     const bool iterates = seen && params[PARAM_MAX_ITER] != 0; /* else no fit has begun, or it has none */
-    double shift;
+    const double shift = std::bit_cast<double>(params[PARAM_SHIFT]);
 
-    memcpy(&shift, &params[PARAM_SHIFT], sizeof shift);
     pgkm_result_put(
         result,
         {entry->st_procpid, entry->st_databaseid, pgkm_value_if(seen, entry->st_progress_command_target),

@@ -42,11 +42,6 @@ struct UpdateState {
     ClusterUpdate *clusters; /* k */
 };
 
-static Size size_as_it_came(const struct varlena *value)
-{
-    return VARSIZE_ANY(value);
-}
-
 static UpdateState *begin_state(FunctionCallInfo fcinfo)
 {
     const MemoryContext context = pgkm_aggregate_context(fcinfo);
@@ -56,9 +51,9 @@ static UpdateState *begin_state(FunctionCallInfo fcinfo)
 
     state->flat = pg_detoast_datum_copy(value);
     state->constant = pgkm_is_constant_in_group(fcinfo, ARGUMENT_MODEL);
-    state->raw = (struct varlena *)palloc(size_as_it_came(value));
-    memcpy(state->raw, value, size_as_it_came(value));
-    pgkm_model_read(PointerGetDatum(state->flat), context, &state->model);
+    state->raw = (struct varlena *)palloc(VARSIZE_ANY(value));
+    memcpy(state->raw, value, VARSIZE_ANY(value));
+    pgkm_model_read(PointerGetDatum(state->flat), NULL, &state->model);
 
     state->clusters = (ClusterUpdate *)MemoryContextAllocHuge(context, (Size)state->model.k * sizeof(ClusterUpdate));
     for (int32 j = 0; j < state->model.k; ++j) {
@@ -90,19 +85,12 @@ static void check_same_model(const UpdateState *state, Datum model)
 {
     struct varlena *const value = (struct varlena *)DatumGetPointer(model);
     const bool in_memory = VARATT_IS_EXTERNAL(value) && !VARATT_IS_EXTERNAL_ONDISK(value);
-
-    if (!in_memory && size_as_it_came(value) == size_as_it_came(state->raw) &&
-        memcmp(value, state->raw, size_as_it_came(value)) == 0)
-        return;
-
-    const struct varlena *const flat = pg_detoast_datum(value);
-
-    if (VARSIZE(flat) == VARSIZE(state->flat) && memcmp(flat, state->flat, VARSIZE(flat)) == 0)
-        return;
-
     PgkmModel other;
 
-    pgkm_model_read(PointerGetDatum(flat), CurrentMemoryContext, &other);
+    if (!in_memory && VARSIZE_ANY(value) == VARSIZE_ANY(state->raw) &&
+        memcmp(value, state->raw, VARSIZE_ANY(value)) == 0)
+        return;
+    pgkm_model_read(PointerGetDatum(pg_detoast_datum(value)), NULL, &other);
     if (!same_clusters(&state->model, &other))
         ereport(ERROR,
                 (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("model must be the same for all rows of a group")));
