@@ -6,9 +6,9 @@
 #include <deque>
 #include <numeric>
 
+#include "backend/shares.hpp"
 #include "backend/spread/exchange.hpp"
 #include "backend/spread/rows.hpp"
-#include "backend/spread/shares.hpp"
 #include "numeric/error.hpp"
 
 namespace pgkm::spread {
@@ -48,45 +48,37 @@ void call_in_shares(Rows &rows, Call whole, const std::vector<Share> &shares)
     const bool peers = is_for_peers(whole.function);
     Exchange exchange(static_cast<std::int32_t>(shares.size()), whole.problems->n_rows, contexts.host(),
                       contexts.failed());
-    std::vector<CallRoom> rooms(shares.size());
-    std::deque<Cut> cuts;
+    std::deque<ShareCall> calls;
     std::vector<std::size_t> which, share_on(contexts.count());
     for (std::size_t i = 0; i < shares.size(); ++i) {
         which.push_back(shares[i].context);
         share_on[shares[i].context] = i;
-        rooms[i].call = whole;
-        rooms[i].make(1);
-        rooms[i].set(0, whole);
-        rooms[i].problems[0] = shares[i].problem;
+        PgkmProblem &own = calls.emplace_back(whole, rows.shape(), shares[i].skip).problem();
+        own.first_row = shares[i].problem.first_row;
+        own.n_rows = shares[i].problem.n_rows;
         if (peers && shares.size() > 1)
-            rooms[i].problems[0].peers = exchange.peers_of(static_cast<std::int32_t>(i));
-        problem_fields(cuts.emplace_back(rows.shape(), shares[i].skip), rooms[i].call, 0);
+            own.peers = exchange.peers_of(static_cast<std::int32_t>(i));
     }
     contexts.run(which, [&](std::size_t context, PgkmError *error) {
-        const PgkmStatus status = run_inner(rows, rows.data(context, error), rooms[share_on[context]].call, error);
+        const PgkmStatus status = run_inner(rows, rows.data(context, error), calls[share_on[context]].room.call, error);
         return status == PGKM_CANCELLED && exchange.out_of_memory()
                    ? set_error(error, PGKM_OUT_OF_MEMORY, "out of memory")
                    : status;
     });
     Results results(rows.shape());
     for (std::size_t i = 0; i < (peers ? 1 : shares.size()); ++i)
-        results.give(rooms[i].call, 0, whole, 0, i == 0);
+        results.give(calls[i], whole, i == 0);
 }
 
 // By one context, to which its rows are brought.
 PgkmStatus call_on(std::size_t context, Rows &rows, Call whole, PgkmError *error)
 {
-    CallRoom room;
-    room.call = whole;
-    room.make(1);
-    room.set(0, whole);
-    Cut cut(rows.shape(), 0); // an attempt that fails leaves what was given
-    problem_fields(cut, room.call, 0);
-    PgkmData *const data = rows.gather(context, room.problems[0], error);
-    room.problems[0].first_row = 0;
-    const PgkmStatus status = run_inner(rows, data, room.call, error);
+    ShareCall all(whole, rows.shape(), 0); // an attempt that fails leaves what was given
+    PgkmData *const data = rows.gather(context, all.problem(), error);
+    all.problem().first_row = 0;
+    const PgkmStatus status = run_inner(rows, data, all.room.call, error);
     if (has_results(status, whole))
-        Results(rows.shape()).give(room.call, 0, whole, 0, true);
+        Results(rows.shape()).give(all, whole, true);
     return status;
 }
 

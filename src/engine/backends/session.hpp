@@ -49,6 +49,7 @@ class Session {
     const PgkmBackend *table() const { return table_; }
     // As many as were asked for.
     std::int32_t devices() const { return devices_; }
+    PgkmContext *context() { return context_; }
     // What the backend has of the loaded rows.
     PgkmData *data() { return data_; }
 

@@ -101,42 +101,31 @@ void RowBlocks::finish(const Body &body)
         give_kept(body);
 }
 
+ChunkSums::ChunkSums(Session &session, Reader &request, const PgkmPoints &shape)
+    : session_(session), context_(*cpu::self(session.context())), shape_(shape), asked_(request, shape),
+      sums_(is_mixture() ? cpu::begin_em_step(context_, shape.n, shape.d, *asked_->mixtures, wants_sums())
+                         : cpu::begin_moments(context_, shape.n, shape.d, shape.weights != nullptr))
+{
+}
+
 void ChunkSums::add(const PgkmPoints &chunk)
 {
     blocks_.add(chunk, [&](std::int64_t first, const PgkmPoints &piece) { add_piece(first, piece); });
 }
 
-void ChunkSums::begin(const PgkmPoints &rows)
-{
-    context_ = &cpu_data(session_)->context;
-    d_ = rows.d;
-    weighted_ = rows.weights != nullptr;
-    Reader request(request_);
-    request.operation();
-    asked_ = std::make_unique<AskedCall>(request, rows);
-    is_mixture_ = (*asked_)->function == Function::em_step;
-    if (is_mixture_)
-        sums_.emplace(
-            cpu::begin_em_step(*context_, n_, d_, (*asked_)->mixtures[0], (*asked_)->sums[0].masses != nullptr));
-    else
-        sums_.emplace(cpu::begin_moments(*context_, n_, d_, weighted_));
-}
-
 void ChunkSums::add_piece(std::int64_t first, const PgkmPoints &piece)
 {
     session_.load(piece);
-    if (!sums_.has_value())
-        begin(piece);
     cpu::Data &data = *cpu_data(session_);
-    if (!is_mixture_)
-        return cpu::add_moments(data, first, (*asked_)->moments[0], *sums_);
-    PgkmMixture mixture = (*asked_)->mixtures[0];
+    if (!is_mixture())
+        return cpu::add_moments(data, first, *asked_->moments, sums_);
+    PgkmMixture mixture = *asked_->mixtures;
     LargeArray<std::int32_t> labels;
     if (mixture.factors == nullptr) {
         labels = nearest_labels(session_, piece, mixture.k, mixture.means);
         mixture.labels = labels.data();
     }
-    cpu::add_em_step(data, first, mixture, (*asked_)->sums[0].masses != nullptr, *sums_);
+    cpu::add_em_step(data, first, mixture, wants_sums(), sums_);
 }
 
 Writer ChunkSums::finish()
@@ -144,11 +133,11 @@ Writer ChunkSums::finish()
     Writer reply;
     blocks_.finish([&](std::int64_t first, const PgkmPoints &piece) { add_piece(first, piece); });
     session_.unload(); // what was kept
-    if (is_mixture_)
-        cpu::finish_em_step(*context_, *sums_, d_, (*asked_)->mixtures[0], (*asked_)->sums[0]);
+    if (is_mixture())
+        cpu::finish_em_step(context_, sums_, shape_.d, *asked_->mixtures, *asked_->sums);
     else
-        cpu::finish_moments(*context_, *sums_, d_, weighted_, (*asked_)->moments[0]);
-    asked_->reply(reply);
+        cpu::finish_moments(context_, sums_, shape_.d, shape_.weights != nullptr, *asked_->moments);
+    asked_.reply(reply);
     return reply;
 }
 

@@ -7,8 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <memory>
-#include <optional>
 #include <vector>
 
 #include "cpu/operations.hpp"
@@ -43,30 +41,27 @@ class RowBlocks {
 std::vector<double> mean_of_sample(PgkmStream &source, std::int32_t d, const Standardization &units,
                                    const PgkmHost &host);
 
-// The answer to one request, moments or em_step, of n rows.
+// The answer to one request, moments or em_step.
 class ChunkSums {
   public:
-    // request stays the caller's.
-    ChunkSums(Session &session, std::int64_t n, const Bytes &request) : session_(session), n_(n), request_(request) {}
+    // request: behind its operation. shape: of all rows, whose values are not there.
+    ChunkSums(Session &session, Reader &request, const PgkmPoints &shape);
 
     void add(const PgkmPoints &chunk);
     // Once all chunks are there, of which one had rows.
     Writer finish();
 
   private:
-    void begin(const PgkmPoints &rows);
+    bool is_mixture() const { return asked_->function == Function::em_step; }
+    bool wants_sums() const { return asked_->sums->masses != nullptr; }
     void add_piece(std::int64_t first, const PgkmPoints &piece);
 
     Session &session_;
-    const std::int64_t n_;
-    const Bytes &request_;
+    cpu::Context &context_; // the session's
+    const PgkmPoints shape_;
+    AskedCall asked_;
+    cpu::RowSums sums_;
     RowBlocks blocks_;
-    std::unique_ptr<AskedCall> asked_; // from the first piece on
-    bool is_mixture_ = false;          // em_step is asked for, else cross
-    std::optional<cpu::RowSums> sums_;
-    cpu::Context *context_ = nullptr; // the session's
-    std::int32_t d_ = 0;
-    bool weighted_ = false;
 };
 
 } // namespace pgkm::nodes

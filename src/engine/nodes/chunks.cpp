@@ -97,9 +97,10 @@ void Chunks::sum_up(const Bytes &request, const Merge &merge)
 {
     Reader asked(request);
     asked.operation();
-    if (session_.table() != cpu_backend() || static_cast<Function>(asked.get<std::uint32_t>()) == Function::assign)
+    if (session_.table() != cpu_backend() ||
+        static_cast<Function>(Reader(asked).get<std::uint32_t>()) == Function::assign)
         return pass({}, request, merge);
-    ChunkSums sums(session_, source_.n, request);
+    ChunkSums sums(session_, asked, shape_);
     for_chunks(Kind::rows,
                [&](const PgkmPoints &chunk, const ShareState &state) { sums.add(clustered(chunk, state)); });
     const Writer reply = sums.finish();
@@ -128,19 +129,20 @@ void Chunks::ask(const Writer &asked, const Merge &merge)
             later->clear();
         return;
     case Operation::seed_weigh:
+        seed(request, merge);
         weigh_ = request;
-        return pass({&begin_, &add_}, request, merge);
-    case Operation::seed_runs:
-        return pass({&begin_, &add_, &weigh_}, request, merge, Kind::drawn);
-    case Operation::seed_add:
-    case Operation::seed_masses:
-        return pass({&begin_, &add_}, request, merge);
+        return;
     case Operation::seed_gains:
+        seed(request, merge);
         gains_ = request;
-        return pass({&begin_, &add_, &weigh_}, request, merge);
+        return;
+    case Operation::seed_runs:
+        return seed(request, merge, Kind::drawn);
+    case Operation::seed_add:
     case Operation::seed_exact:
     case Operation::seed_choose:
-        return pass({&begin_, &add_, &weigh_, &gains_}, request, merge);
+    case Operation::seed_masses:
+        return seed(request, merge);
     default:
         return pass({}, request, merge);
     }

@@ -19,9 +19,11 @@ using Merge = std::function<void(Reader &)>;
 
 class Chunks {
   public:
-    Chunks(PgkmStream &source, const BackendChoice &choice, const PgkmOpen &open)
-        : source_(source), open_(open), session_(choice, open)
+    // shape: as the chunks'.
+    Chunks(PgkmStream &source, const PgkmPoints &shape, const BackendChoice &choice, const PgkmOpen &open)
+        : source_(source), shape_(shape), open_(open), session_(choice, open)
     {
+        shape_.n = source.n;
     }
 
     // Merges the answers of all chunks in the order of their rows. Throws Error.
@@ -44,12 +46,17 @@ class Chunks {
     enum class Kind { rows, drawn, labels };
     void pass(std::initializer_list<const Bytes *> before, const Bytes &request, const Merge &merge,
               Kind kind = Kind::rows);
+    void seed(const Bytes &request, const Merge &merge, Kind kind = Kind::rows)
+    {
+        pass({&begin_, &add_, &weigh_, &gains_}, request, merge, kind);
+    }
     void sum_up(const Bytes &request, const Merge &merge);
     template <typename Body>
     void for_chunks(Kind kind, Body &&body);
     Writer serve(const Bytes &asked, const PgkmPoints &chunk, ShareState &state);
 
     PgkmStream &source_;
+    PgkmPoints shape_; // all rows, without their values
     const PgkmOpen open_;
     Session session_;
     // Requests that later ones build upon; empty: none.

@@ -155,16 +155,6 @@ class Draws {
         throw Error(PGKM_INVALID, "masses of nodes do not add up"); // one of them has told others than before
     }
 
-    // How many keys each bucket has, of so many.
-    static void check_counts(const std::vector<std::uint64_t> &counts, std::size_t keys)
-    {
-        for (const std::uint64_t count : counts) {
-            require_shape(count <= keys);
-            keys -= static_cast<std::size_t>(count);
-        }
-        require_shape(keys == 0);
-    }
-
     // Which content in its bucket, of so many bits, each passes; or which key, with no values.
     std::vector<KeyedContent> pass_in(std::int32_t bits, bool with_values, const std::vector<std::uint64_t> &buckets,
                                       std::vector<UInt128> &left)
@@ -176,16 +166,17 @@ class Draws {
         nodes_.ask<Runs<T>>(request, [&](const Runs<T> &own) {
             require_shape(own.counts.size() == wanted.size() && own.masses.size() == own.keys.size() &&
                           own.values.size() == own.keys.size() * d);
-            check_counts(own.counts, own.keys.size());
             check_values(own.values.data(), own.values.size());
             auto from = own.values.begin();
             std::size_t next = 0;
             for (std::size_t b = 0; b < wanted.size(); ++b)
                 for (std::uint64_t i = 0; i < own.counts[b]; ++i, ++next) {
+                    require_shape(next < own.keys.size());
                     const auto end = from + static_cast<std::ptrdiff_t>(d);
                     found[b][{own.keys[next], Content(from, end)}] += join_unsigned(own.masses[next]);
                     from = end;
                 }
+            require_shape(next == own.keys.size());
         });
         std::vector<KeyedContent> passed;
         for (std::size_t i = 0; i < buckets.size(); ++i) {

@@ -2,17 +2,16 @@
 // has.
 //
 // Nothing goes both ways: of the table's calls these are assign, moments and em_step. A request has what the call is
-// given and which arrays are wanted, an answer what was found. Before the values of an array comes their number. The
-// answers of all servers are added up, in float64 in the order of the servers.
+// given and which arrays are wanted, an answer what was found. Before the values of an array comes their number.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <type_traits>
 #include <vector>
 
 #include "backend/call_table.hpp"
-#include "backend/update.hpp"
 #include "engine/nodes/message.hpp"
 #include "numeric/platform.hpp"
 
@@ -21,12 +20,8 @@ namespace pgkm::nodes {
 class MessageFields : public FieldArchive<MessageFields> {
   public:
     MessageFields(Leg leg, const RowShape &rows, Writer &to) : FieldArchive(leg, rows), to_(&to) {}
-    // read_call: has the memory of all arrays, those that the call is given and those that it fills. read_results: adds
-    // to what is there, the first answer to zeros.
-    MessageFields(Leg leg, const RowShape &rows, Reader &from, bool first = false)
-        : FieldArchive(leg, rows), from_(&from), first_(first)
-    {
-    }
+    // read_call: has the memory of all arrays, those that the call is given and those that it fills.
+    MessageFields(Leg leg, const RowShape &rows, Reader &from) : FieldArchive(leg, rows), from_(&from) {}
 
     void range(PgkmProblem &problem) { problem.n_rows = rows().n; }
     template <typename T>
@@ -34,10 +29,8 @@ class MessageFields : public FieldArchive<MessageFields> {
     {
         if (writes(way))
             to_->put(value);
-        if (leg() == Leg::read_call && reads(way))
+        if (reads(way))
             value = from_->get<T>();
-        if (leg() == Leg::read_results && reads(way))
-            add(value, from_->get<T>());
     }
     template <typename T>
     void array(Way way, T *&values, std::int64_t n)
@@ -50,7 +43,10 @@ class MessageFields : public FieldArchive<MessageFields> {
         else if (n != 0 && values != nullptr && writes(way))
             to_->put(values, size);
         else if (n != 0 && values != nullptr && reads(way))
-            add_all(values, size);
+            if constexpr (!std::is_const_v<T>) {
+                const std::vector<T> own = from_->get_all<T>(size);
+                std::copy(own.begin(), own.end(), values);
+            }
     }
     void elements(Way way, void *&values, std::int64_t n)
     {
@@ -129,26 +125,8 @@ class MessageFields : public FieldArchive<MessageFields> {
         }
     }
 
-    template <typename T>
-    void add_all(T *sums, std::size_t n)
-    {
-        if constexpr (!std::is_const_v<T>)
-            for (const T &own : from_->get_all<T>(n))
-                add(*sums++, own);
-    }
-    template <typename T>
-    void add(T &sum, const T &own) const
-    {
-        sum = (first_ ? T{} : sum) + own;
-    }
-    void add(PgkmInt128 &sum, const PgkmInt128 &own) const
-    {
-        sum = split((first_ ? Int128{0} : join(sum)) + join(own));
-    }
-
     Writer *to_ = nullptr;
     Reader *from_ = nullptr;
-    const bool first_ = false;
     std::vector<std::shared_ptr<void>> memory_;
 };
 

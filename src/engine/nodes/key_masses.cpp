@@ -17,12 +17,6 @@ KeyMasses::KeyMasses(const cpu::BlockRunner &runner, const cpu::Buffer<cpu::RowN
     }
     for (std::size_t bucket = 1; bucket < starts_.size(); ++bucket)
         starts_[bucket] += starts_[bucket - 1];
-    for (std::size_t row = 0; row < keys.size(); ++row) {
-        if (row % task_rows == 0)
-            runner.poll();
-        if (is_large(buckets_[row]))
-            buckets_[row] |= large;
-    }
 }
 
 } // namespace pgkm::nodes

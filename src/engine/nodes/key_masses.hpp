@@ -1,8 +1,7 @@
 // key_masses.hpp - integer masses of rows, summed by the upper bits of their keys.
 //
 // Rows of such a bucket follow one another in canonical order, on every server alike. So sums of several servers add
-// up. Equal rows share a bucket, however many they are: the sums of large buckets are kept in two halves, which no
-// number of rows overflows.
+// up. Equal rows share a bucket, however many they are: sums are kept in two halves, which no number of rows overflows.
 #pragma once
 
 #include <algorithm>
@@ -57,9 +56,7 @@ class KeyMasses {
     static constexpr int lower_bits = 23;
     static constexpr std::uint64_t lower_mask = (1 << lower_bits) - 1;
     static constexpr std::int64_t task_rows = 1 << 13;
-    static constexpr std::int64_t most_rows = 1 << 17; // of a bucket that is not large: masses are below 2^46
-    static constexpr std::uint32_t large = 1u << 31;
-    // lower + upper * 2^23, both signed; upper is 0 where the bucket is not large.
+    // lower + upper * 2^23, both signed.
     struct Sum {
         std::uint64_t lower, upper;
         Int128 whole() const
@@ -68,22 +65,22 @@ class KeyMasses {
                    Int128{static_cast<std::int64_t>(upper)} * (1 << lower_bits);
         }
     };
-    void change(std::int64_t row, std::uint64_t mass, int sign)
+    void change(std::int64_t row, std::uint64_t mass, std::int64_t sign)
     {
-        const std::uint32_t bucket = buckets_[static_cast<std::size_t>(row)];
-        const auto times = static_cast<std::uint64_t>(std::int64_t{sign});
-        Sum &sum = sums_[bucket & ~large];
-        const std::uint64_t lower = (bucket & large) == 0 ? mass : mass & lower_mask;
-        std::atomic_ref(sum.lower).fetch_add(times * lower, std::memory_order_relaxed);
-        if ((bucket & large) != 0)
-            std::atomic_ref(sum.upper).fetch_add(times * (mass >> lower_bits), std::memory_order_relaxed);
+        add({(mass & lower_mask) * static_cast<std::uint64_t>(sign),
+             (mass >> lower_bits) * static_cast<std::uint64_t>(sign)},
+            buckets_[static_cast<std::size_t>(row)]);
     }
-    bool is_large(std::size_t bucket) const { return starts_[bucket + 1] - starts_[bucket] > most_rows; }
+    void add(const Sum &own, std::size_t bucket)
+    {
+        std::atomic_ref(sums_[bucket].lower).fetch_add(own.lower, std::memory_order_relaxed);
+        std::atomic_ref(sums_[bucket].upper).fetch_add(own.upper, std::memory_order_relaxed);
+    }
 
     const cpu::BlockRunner &runner_;
     const cpu::Buffer<cpu::RowNumber> &order_;
     std::int32_t bits_;
-    cpu::Buffer<std::uint32_t> buckets_; // of each row, with a mark of large ones
+    cpu::Buffer<std::uint32_t> buckets_; // of each row
     cpu::Buffer<std::int64_t> starts_;
     cpu::Buffer<Sum> sums_;
     cpu::Buffer<Sum> taken_;
@@ -105,14 +102,12 @@ void KeyMasses::sum(Mass &&mass)
             static_cast<std::size_t>(std::upper_bound(starts_.begin(), starts_.end(), place) - starts_.begin() - 1);
         for (; place < end; ++bucket) {
             Sum sum = {0, 0};
-            const bool halved = is_large(bucket);
             for (; place < std::min(end, starts_[bucket + 1]); ++place) {
                 const auto own = static_cast<std::uint64_t>(mass(row_at(place)));
-                sum.lower += halved ? own & lower_mask : own;
-                sum.upper += halved ? own >> lower_bits : 0;
+                sum.lower += own & lower_mask;
+                sum.upper += own >> lower_bits;
             }
-            std::atomic_ref(sums_[bucket].lower).fetch_add(sum.lower, std::memory_order_relaxed);
-            std::atomic_ref(sums_[bucket].upper).fetch_add(sum.upper, std::memory_order_relaxed);
+            add(sum, bucket);
         }
     });
 }

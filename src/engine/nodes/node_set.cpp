@@ -27,7 +27,7 @@ NodeSet::NodeSet(const PgkmRequest &request, const BackendChoice &choice, const 
         if (request.nodes[i].n > 0)
             nodes_.push_back(request.nodes + i);
     if (request.stream != nullptr)
-        chunks_.emplace(*request.stream, choice, own_open());
+        chunks_.emplace(*request.stream, request.points, choice, own_open());
 }
 
 void NodeSet::load(const PgkmPoints &points)

@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "backend/peers.hpp"
+#include "backend/shares.hpp"
 #include "engine/nodes/fields.hpp"
 #include "engine/nodes/node_set.hpp"
 #include "engine/nodes/seeder.hpp"
@@ -31,8 +32,10 @@ void sum_up(
     bool first = true;
     nodes.ask(request, [&](Reader &reply) {
         get(reply);
-        MessageFields adder(Leg::read_results, rows, reply, first);
-        fields(adder, call);
+        ShareCall own(call, rows, 0);
+        MessageFields reader(Leg::read_results, rows, reply);
+        fields(reader, own.room.call);
+        Results(rows).give(own, call, first);
         first = false;
     });
 }

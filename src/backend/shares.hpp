@@ -12,7 +12,7 @@
 #include "backend/update.hpp"
 #include "numeric/platform.hpp"
 
-namespace pgkm::spread {
+namespace pgkm {
 
 // Brings the problem of a call to a share: its rows' part of arrays by row, and for what else is found memory of its
 // own, which lasts as long as this.
@@ -63,11 +63,30 @@ class Cut : public FieldArchive<Cut> {
     std::vector<std::unique_ptr<std::byte[]>> memory_;
 };
 
+// The call of one problem for a share of it, with memory of its own for what it finds.
+struct ShareCall {
+    ShareCall(const Call &one, const RowShape &rows, std::int64_t skip) : cut(rows, skip)
+    {
+        room.call = one;
+        room.make(1);
+        room.set(0, one);
+        problem_fields(cut, room.call, 0);
+    }
+    ShareCall(const ShareCall &) = delete;
+    ShareCall &operator=(const ShareCall &) = delete;
+    PgkmProblem &problem() { return room.problems[0]; }
+
+    CallRoom room;
+    Cut cut;
+};
+
 // Shows the results of a share's call first, then those of the whole one, which take them or have them added.
 class Results : public FieldArchive<Results> {
   public:
     explicit Results(const RowShape &rows) : FieldArchive(Leg::write_results, rows) {}
 
+    // A share's to the call of its problem.
+    void give(ShareCall &from, Call &to, bool first) { give(from.room.call, 0, to, 0, first); }
     // Problem i of `from` to problem j of `to`. first: it sets what others add to.
     void give(Call &from, std::int64_t i, Call &to, std::int64_t j, bool first)
     {
@@ -132,4 +151,4 @@ class Results : public FieldArchive<Results> {
     std::size_t next_ = 0;
 };
 
-} // namespace pgkm::spread
+} // namespace pgkm
