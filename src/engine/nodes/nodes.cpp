@@ -42,29 +42,30 @@ void sum_up(
 
 // --- ranges and moments ---
 
-void find_ranges(NodeSet &nodes, PgkmSummary &out)
+// The least values, the greatest, and the largest weight.
+std::vector<double> find_ranges(NodeSet &nodes)
 {
     const auto d = static_cast<std::size_t>(nodes.points().d);
-    bool first = true;
-    nodes.ask<Ranges>(Writer(Operation::ranges), [&](const Ranges &own) {
-        require_shape(own.min.size() == d && own.max.size() == d);
-        check_values(own.min.data(), d);
-        check_values(own.max.data(), d);
-        check_values(&own.max_weight, 1);
-        for (std::size_t f = 0; f < d; ++f) {
-            out.min[f] = first ? own.min[f] : std::min(out.min[f], own.min[f]);
-            out.max[f] = first ? own.max[f] : std::max(out.max[f], own.max[f]);
-        }
-        out.max_weight = first ? own.max_weight : std::max(out.max_weight, own.max_weight);
-        first = false;
+    std::vector<double> all(d, HUGE_VAL);
+    all.resize(2 * d + 1, -HUGE_VAL);
+    nodes.ask<std::vector<double>>(Writer(Operation::ranges), [&](const std::vector<double> &own) {
+        require_shape(own.size() == all.size());
+        check_values(own.data(), own.size());
+        for (std::size_t i = 0; i < all.size(); ++i)
+            all[i] = i < d ? std::min(all[i], own[i]) : std::max(all[i], own[i]);
     });
+    return all;
 }
 
-void find_moments(NodeSet &nodes, PgkmSummary &out)
+void summarise(NodeSet &nodes, bool want_moments, PgkmSummary &out)
 {
     const auto d = static_cast<std::size_t>(nodes.points().d);
-    std::vector<double> ranges(out.min, out.min + d);
-    ranges.insert(ranges.end(), out.max, out.max + d);
+    const std::vector<double> ranges = find_ranges(nodes);
+    std::copy_n(ranges.begin(), d, out.min);
+    std::copy_n(ranges.begin() + nodes.points().d, d, out.max);
+    out.max_weight = ranges.back();
+    if (!want_moments)
+        return;
     std::vector<Int128> sums(2 * d, 0);
     nodes.ask<std::vector<PgkmInt128>>(Writer(Operation::moments, ranges), [&](const auto &own) {
         require_shape(own.size() == sums.size());
@@ -183,10 +184,7 @@ void run(NodeSet &nodes, const Call &call)
         throw Error(PGKM_UNSUPPORTED, "rows that are not all here are one problem, and labels stay with them");
     switch (call.function) {
     case Function::summarise:
-        find_ranges(nodes, *call.summaries);
-        if (call.want_moments != 0)
-            find_moments(nodes, *call.summaries);
-        return;
+        return summarise(nodes, call.want_moments != 0, *call.summaries);
     case Function::seed:
         return cpu::with_element(nodes.points(),
                                  [&](auto element) { seed<decltype(element)>(nodes, problem, call.seed); });

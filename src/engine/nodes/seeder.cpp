@@ -178,9 +178,9 @@ class Sampler {
     void choose(const std::vector<Content> &trials, std::int32_t best)
     {
         largest_ = 0.0;
-        nodes_.ask<Chosen>(Writer(Operation::seed_choose, best), [&](const Chosen &own) {
+        nodes_.ask<Changes>(Writer(Operation::seed_choose, best), [&](const Changes &own) {
             take_largest(own.largest);
-            draws_.apply(own.changes);
+            draws_.apply(own);
         });
         draws_.prepare();
         keep({trials[static_cast<std::size_t>(best)]});

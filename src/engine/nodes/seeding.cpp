@@ -293,7 +293,7 @@ std::vector<PgkmInt128> Seeding<T>::exact_gains(const std::vector<std::int32_t> 
 }
 
 template <typename T>
-Chosen Seeding<T>::choose(std::int32_t best)
+Changes Seeding<T>::choose(std::int32_t best)
 {
     require_shape(best >= 0 && best < static_cast<std::int32_t>(trial_rows_.size()) / rows.d && mass_ == Mass::square);
     const auto row = trial_rows_.begin() + std::ptrdiff_t{best} * rows.d;
@@ -312,7 +312,9 @@ Chosen Seeding<T>::choose(std::int32_t best)
         trials->group_again(chosen_rows_);
         trials_ = std::move(trials);
     }
-    return {left, take_changes()};
+    Changes changes = take_changes();
+    changes.largest = left;
+    return changes;
 }
 
 template <typename T>

@@ -32,12 +32,14 @@ struct Changes {
     std::vector<std::int64_t> differences;
     std::vector<std::uint32_t> wide_buckets;
     std::vector<PgkmInt128> wide_differences;
+    double largest = 0.0; // after a choice: weight times squared distance that is left
     static void each(auto &self, auto &&body)
     {
         body(self.buckets);
         body(self.differences);
         body(self.wide_buckets);
         body(self.wide_differences);
+        body(self.largest);
     }
 };
 
@@ -54,17 +56,6 @@ struct Runs {
         body(self.keys);
         body(self.masses);
         body(self.values);
-    }
-};
-
-// After a trial became a chosen row: the largest weight times squared distance that is left.
-struct Chosen {
-    double largest = 0.0;
-    Changes changes;
-    static void each(auto &self, auto &&body)
-    {
-        body(self.largest);
-        body(self.changes);
     }
 };
 
@@ -93,7 +84,7 @@ struct Seeding {
     std::vector<cpu::GainBounds> gains(const std::vector<T> &values);
     std::vector<PgkmInt128> exact_gains(const std::vector<std::int32_t> &which);
     // A trial becomes a chosen row.
-    Chosen choose(std::int32_t best);
+    Changes choose(std::int32_t best);
     std::vector<PgkmInt128> masses_of_chosen(std::int32_t count, std::int32_t exponent);
 
     Session *session = nullptr; // of the request at hand

@@ -127,22 +127,22 @@ void Share::serve_as(Operation operation, Reader &request, Writer &reply)
     throw Error(PGKM_INVALID, "a node was asked for something it does not know");
 }
 
-Ranges Share::ranges()
+// The least and the greatest values, then the largest weight.
+std::vector<double> Share::ranges()
 {
     std::vector<PgkmProblem> problems = {whole()};
-    const Summary summary = session_.summarise(problems, false)[0];
-    return {summary.min, summary.max, summary.max_weight};
+    Summary summary = session_.summarise(problems, false)[0];
+    summary.min.insert(summary.min.end(), summary.max.begin(), summary.max.end());
+    summary.min.push_back(summary.max_weight);
+    return std::move(summary.min);
 }
 
-// About the middles of these ranges, those of all rows: of each feature the sums of values and of squares.
+// About the middles of such ranges, those of all rows: of each feature the sums of values and of squares.
 std::vector<PgkmInt128> Share::moments(const std::vector<double> &ranges)
 {
-    const auto d = static_cast<std::size_t>(points_.d);
-    require_shape(ranges.size() == 2 * d);
+    require_shape(ranges.size() == 2 * static_cast<std::size_t>(points_.d) + 1);
     check_values(ranges.data(), ranges.size());
-    std::vector<double> told = ranges;
-    told.push_back(1.0); // the largest weight, which nobody reads
-    Peer peer = {{told.data(), told.size() * sizeof(double)}};
+    Peer peer = {{ranges.data(), ranges.size() * sizeof(double)}};
     const PgkmPeers peers = {0, 1, points_.n, Peer::exchange, &peer};
     PgkmProblem problem = whole();
     problem.peers = &peers;

@@ -31,7 +31,7 @@ struct ShareState {
     std::int32_t k = 0;
     Bytes centroids;
     LargeArray<std::int32_t> labels;
-    std::int64_t iterations = 0;
+    const void *kept = nullptr;    // what goes on from it
     std::shared_ptr<void> seeding; // a Seeding of the element (seeding.hpp)
 };
 
@@ -58,17 +58,6 @@ void check_rows(const std::vector<T> &values, std::int32_t d)
     check_values(values.data(), values.size());
 }
 
-// The ranges of features and the largest weight.
-struct Ranges {
-    std::vector<double> min, max;
-    double max_weight = 0.0;
-    static void each(auto &self, auto &&body)
-    {
-        body(self.min);
-        body(self.max);
-        body(self.max_weight);
-    }
-};
 // Rows that may fill empty clusters, with all that relocation needs to know of them.
 template <typename T>
 struct FarContents {
@@ -105,7 +94,7 @@ class Share {
   private:
     template <typename T>
     void serve_as(Operation operation, Reader &request, Writer &reply);
-    Ranges ranges();
+    std::vector<double> ranges();
     std::vector<PgkmInt128> moments(const std::vector<double> &ranges);
     template <typename T>
     void transform(const std::vector<double> &center, const std::vector<double> &scale, std::int32_t metric);

@@ -22,28 +22,17 @@ constexpr std::int64_t rows_per_poll = 1 << 14;
 // Lloyd's iterations on the CPU, from one request to the next.
 template <typename T>
 struct KeptIteration {
-    KeptIteration(cpu::Data &data, const PgkmProblem &problem, std::vector<PgkmFeatureScale> given,
-                  std::int32_t *labels)
-        : k(problem.k), weight_exponent(problem.weight_exponent), scales(std::move(given)),
-          iteration(data, is_small(data, problem) ? alone : data.context.pool, problem, cpu::Purpose::iterations,
-                    labels)
+    KeptIteration(cpu::Data &data, const PgkmProblem &problem, std::int32_t *labels)
+        : k(problem.k), iteration(data, is_small(data, problem) ? alone : data.context.pool, problem,
+                                  cpu::Purpose::iterations, labels)
     {
     }
     static bool is_small(const cpu::Data &data, const PgkmProblem &problem)
     {
         return static_cast<double>(problem.n_rows) * problem.k * data.points.d < cpu::small_work;
     }
-    bool precedes(const PgkmProblem &problem, const std::vector<PgkmFeatureScale> &wanted, std::int64_t before) const
-    {
-        return number == before && k == problem.k && weight_exponent == problem.weight_exponent &&
-               std::equal(wanted.begin(), wanted.end(), scales.begin(), scales.end(), [](const auto &a, const auto &b) {
-                   return a.origin == b.origin && a.exponent == b.exponent;
-               });
-    }
 
-    std::int32_t k, weight_exponent;
-    std::vector<PgkmFeatureScale> scales;
-    std::int64_t number = 0; // of the last, in ShareState.iterations
+    std::int32_t k;
     ThreadPool alone{1};
     cpu::Iteration<T> iteration;
 };
@@ -70,7 +59,6 @@ void Share::iterate(Reader &request, Writer &reply)
     cpu::Data *const data = state_.passing ? nullptr : cpu_data(session_);
     const bool changed = data == nullptr ? assign_rows<T>(problem, first, totals, masses)
                                          : go_on<T>(*data, problem, first, totals, masses);
-    ++state_.iterations;
     state_.k = problem.k;
     const auto *centroids = static_cast<const std::byte *>(problem.centroids);
     state_.centroids.assign(centroids, centroids + static_cast<std::ptrdiff_t>(problem.k) * points_.d *
@@ -92,6 +80,7 @@ bool Share::assign_rows(PgkmProblem &problem, bool first, PgkmInt128 *totals, Pg
     session_.run(&PgkmBackend::assign, problems, &wanted);
     const bool changed = first || state_.passing || labels != state_.labels;
     state_.labels = std::move(labels);
+    state_.kept = nullptr;
     return changed;
 }
 
@@ -99,21 +88,20 @@ bool Share::assign_rows(PgkmProblem &problem, bool first, PgkmInt128 *totals, Pg
 template <typename T>
 bool Share::go_on(cpu::Data &data, const PgkmProblem &problem, bool first, PgkmInt128 *totals, PgkmInt128 *masses)
 {
-    const std::vector<PgkmFeatureScale> scales(problem.feature_scales, problem.feature_scales + points_.d);
     auto kept = std::static_pointer_cast<KeptIteration<T>>(data.iteration);
     LargeArray<std::int32_t> before; // where nothing is kept
-    if (first || kept == nullptr || !kept->precedes(problem, scales, state_.iterations)) {
+    if (first || kept == nullptr || kept.get() != state_.kept || kept->k != problem.k) {
         kept.reset();
         data.iteration.reset();
         before = std::move(state_.labels);
         state_.labels.assign(static_cast<std::size_t>(points_.n), -1);
-        data.iteration = kept = std::make_shared<KeptIteration<T>>(data, problem, scales, state_.labels.data());
+        data.iteration = kept = std::make_shared<KeptIteration<T>>(data, problem, state_.labels.data());
     }
-    kept->number = -1; // if it fails, nothing goes on from it
+    state_.kept = nullptr; // if it fails, nothing goes on from it
     bool changed = kept->iteration.run(static_cast<const T *>(problem.centroids));
     if (!first && !before.empty())
         changed = before != state_.labels;
-    kept->number = state_.iterations + 1;
+    state_.kept = kept.get();
     const cpu::ClusterSums<T> &sums = kept->iteration.sums();
     std::transform(sums.totals().begin(), sums.totals().end(), totals, split);
     std::transform(sums.masses().begin(), sums.masses().end(), masses, split);
