@@ -55,6 +55,17 @@ extern "C" {
 }
 #endif
 
+/* 17 has loops over lists that declare their variable (14dd0f27d7cd). */
+#if PG_VERSION_NUM < 170000
+#define pgkm_foreach(type, var, list, first)                                                                           \
+    for (ForEachState var##_at = {(list), 0}; var##_at.i >= 0; var##_at.i = -1)                                        \
+        for (type var = {};                                                                                            \
+             var##_at.i < list_length(var##_at.l) && (var = (type)first(list_nth_cell(var##_at.l, var##_at.i)), true); \
+             ++var##_at.i)
+#define foreach_ptr(type, var, list) pgkm_foreach(type *, var, list, lfirst)
+#define foreach_oid(var, list) pgkm_foreach(Oid, var, list, lfirst_oid)
+#endif
+
 /* 17 lets an extension name what it waits for (c9af05465307). The number is asked for once per
  * process; `name` is a literal. */
 #if PG_VERSION_NUM >= 170000

@@ -68,7 +68,7 @@ Writer request_to_iterate()
     call.n_problems = 1;
     call.problems = &problem;
     call.assignments = &wanted;
-    Writer writer(Operation::iterate, pgkm::Function::assign);
+    Writer writer(Operation::iterate);
     pgkm::nodes::MessageFields fields(pgkm::Leg::write_call, {n, d, PGKM_FLOAT64}, writer);
     pgkm::fields(fields, call);
     writer.put(std::uint8_t{1}); // the first iteration

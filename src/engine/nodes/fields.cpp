@@ -3,10 +3,11 @@
 
 namespace pgkm::nodes {
 
-AskedCall::AskedCall(Reader &request, const PgkmPoints &points) : reader_(Leg::read_call, shape_of(points), request)
+AskedCall::AskedCall(Function function, Reader &request, const PgkmPoints &points)
+    : reader_(Leg::read_call, shape_of(points), request)
 {
     Call &call = room_.call;
-    call.function = static_cast<Function>(request.get<std::uint32_t>());
+    call.function = function;
     reader_.require(call.function == Function::assign || call.function == Function::moments ||
                     call.function == Function::em_step);
     room_.make(1);

@@ -25,7 +25,9 @@ void sum_up(
     NodeSet &nodes, Operation operation, Call call, const Merge &get = [](Reader &) {}, const More &...more)
 {
     const RowShape rows = {nodes.n(), nodes.points().d, nodes.points().element};
-    Writer request(operation, call.function);
+    Writer request(operation);
+    if (operation == Operation::call)
+        request.put(call.function);
     MessageFields writer(Leg::write_call, rows, request);
     fields(writer, call);
     (request.put(more), ...);

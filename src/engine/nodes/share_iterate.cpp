@@ -47,13 +47,12 @@ cpu::Data *cpu_data(Session &session)
 template <typename T>
 void Share::iterate(Reader &request, Writer &reply)
 {
-    AskedCall asked(request, points_);
+    AskedCall asked(Function::assign, request, points_);
     const bool first = request.get<std::uint8_t>() != 0;
     request.finish();
-    require_shape(asked->function == Function::assign && asked->assignments->totals != nullptr &&
-                  asked->assignments->masses != nullptr);
     PgkmProblem &problem = *asked->problems;
     PgkmInt128 *const totals = asked->assignments->totals, *const masses = asked->assignments->masses;
+    require_shape(totals != nullptr && masses != nullptr);
     if (first && state_.seeding != nullptr) // until the next restart
         static_cast<Seeding<T> *>(state_.seeding.get())->forget_trials();
     cpu::Data *const data = state_.passing ? nullptr : cpu_data(session_);

@@ -42,9 +42,9 @@ double compared(const PgkmRequest &request)
             return static_cast<double>(reader.get<std::uint64_t>()) / std::max(request.points.d, 1);
         }
         auto function = Function::assign;
-        if (operation == Operation::call || operation == Operation::iterate)
+        if (operation == Operation::call)
             function = static_cast<Function>(reader.get<std::uint32_t>());
-        else if (operation != Operation::cluster_sums)
+        else if (operation != Operation::iterate && operation != Operation::cluster_sums)
             return 1.0;
         if (function == Function::moments)
             return request.points.d;

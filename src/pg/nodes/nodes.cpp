@@ -20,10 +20,8 @@ struct Nodes {
 
 void nodes_end(Nodes *nodes)
 {
-    ListCell *cell;
-
-    foreach (cell, nodes->servers)
-        server_close((NodeServer *)lfirst(cell));
+    foreach_ptr (NodeServer, server, nodes->servers)
+        server_close(server);
 }
 
 static void end_at_reset(void *nodes)
@@ -35,7 +33,6 @@ static void end_at_reset(void *nodes)
 static Nodes *connect_and_load(const TableQuery *query, List *servers, MemoryContext context)
 {
     Nodes *const nodes = (Nodes *)MemoryContextAllocZero(context, sizeof(Nodes));
-    ListCell *cell;
 
     nodes->servers = servers;
     nodes->list = (PgkmNode *)MemoryContextAlloc(context, list_length(servers) * sizeof(PgkmNode));
@@ -47,9 +44,7 @@ static Nodes *connect_and_load(const TableQuery *query, List *servers, MemoryCon
         nodes_end(nodes);
         return NULL;
     }
-    foreach (cell, servers) {
-        NodeServer *const server = (NodeServer *)lfirst(cell);
-
+    foreach_ptr (NodeServer, server, servers) {
         server->call = psprintf("SELECT %s.pgkm_node_call($1)", server->schema);
         server_call(server, node_load_statement(query, server));
     }
@@ -117,12 +112,9 @@ static void take_loaded(NodeServer *server)
 bool nodes_await(Nodes *nodes, PgkmElement element)
 {
     int64 rows = 0;
-    ListCell *cell;
 
     servers_await(nodes->servers);
-    foreach (cell, nodes->servers) {
-        NodeServer *const server = (NodeServer *)lfirst(cell);
-
+    foreach_ptr (NodeServer, server, nodes->servers) {
         take_loaded(server);
         /* Half of the range is room for the rows here. */
         if (server->n > PG_INT64_MAX / 2 - rows)
@@ -144,31 +136,25 @@ bool nodes_await(Nodes *nodes, PgkmElement element)
 int64 nodes_rows(const Nodes *nodes)
 {
     int64 n = 0;
-    ListCell *cell;
 
-    foreach (cell, nodes->servers)
-        n += ((NodeServer *)lfirst(cell))->n;
+    foreach_ptr (NodeServer, server, nodes->servers)
+        n += server->n;
     return n;
 }
 
 int32 nodes_features(const Nodes *nodes)
 {
-    ListCell *cell;
-
-    foreach (cell, nodes->servers)
-        if (((NodeServer *)lfirst(cell))->n > 0)
-            return ((NodeServer *)lfirst(cell))->d;
+    foreach_ptr (NodeServer, server, nodes->servers)
+        if (server->n > 0)
+            return server->d;
     return 0;
 }
 
 const PgkmNode *nodes_list(Nodes *nodes, int64 *count)
 {
     PgkmNode *node = nodes->list;
-    ListCell *cell;
 
-    foreach (cell, nodes->servers) {
-        NodeServer *const server = (NodeServer *)lfirst(cell);
-
+    foreach_ptr (NodeServer, server, nodes->servers) {
         server->link.timeout_ms = pgkm_node_timeout_ms();
         *node++ = {server->name, server->n, server, node_call, node_reply, node_cancel};
     }
@@ -179,10 +165,8 @@ const PgkmNode *nodes_list(Nodes *nodes, int64 *count)
 
 bool nodes_stand(const Nodes *nodes)
 {
-    ListCell *cell;
-
-    foreach (cell, nodes->servers)
-        if (((NodeServer *)lfirst(cell))->link.conn == NULL)
+    foreach_ptr (NodeServer, server, nodes->servers)
+        if (server->link.conn == NULL)
             return false;
     return true;
 }

@@ -23,14 +23,9 @@ bool node_is_postgres(Oid server)
 
 const char *node_option(List *options, const char *name)
 {
-    ListCell *cell;
-
-    foreach (cell, options) {
-        DefElem *const option = (DefElem *)lfirst(cell);
-
+    foreach_ptr (DefElem, option, options)
         if (strcmp(option->defname, name) == 0)
             return defGetString(option);
-    }
     return NULL;
 }
 
@@ -87,7 +82,6 @@ void node_connect_options(NodeServer *server)
     List *const options = options_of(server);
     PQconninfoOption *const known = PQconndefaults();
     int count = 0;
-    ListCell *cell;
 
     if (known == NULL)
         ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory")));
@@ -95,9 +89,7 @@ void node_connect_options(NodeServer *server)
     server->values = (const char **)palloc0((list_length(options) + 3) * sizeof(char *));
     server->keywords[count] = "fallback_application_name";
     server->values[count++] = "pg_kmeans";
-    foreach (cell, options) {
-        DefElem *const option = (DefElem *)lfirst(cell);
-
+    foreach_ptr (DefElem, option, options) {
         if (!is_of_connection(known, option->defname))
             continue;
         server->keywords[count] = option->defname;

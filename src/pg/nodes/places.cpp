@@ -30,11 +30,10 @@ NodeServer *node_add_table(List **servers, Oid server, int32 node, const char *n
 {
     NodeTable *const table = (NodeTable *)palloc(sizeof(NodeTable));
     NodeServer *found = NULL;
-    ListCell *cell;
 
-    foreach (cell, *servers)
-        if (((NodeServer *)lfirst(cell))->server == server && ((NodeServer *)lfirst(cell))->node == node)
-            found = (NodeServer *)lfirst(cell);
+    foreach_ptr (NodeServer, known, *servers)
+        if (known->server == server && known->node == node)
+            found = known;
     if (found == NULL) {
         found = (NodeServer *)palloc0(sizeof(NodeServer));
         found->server = server;
@@ -60,14 +59,11 @@ static const char *table_there(Oid table)
 static bool find_foreign(Oid relation, LOCKMODE lock, List **foreign)
 {
     const char relkind = get_rel_relkind(relation);
-    ListCell *cell;
 
     *foreign = NIL;
     if (relkind != RELKIND_RELATION && relkind != RELKIND_PARTITIONED_TABLE && relkind != RELKIND_FOREIGN_TABLE)
         return false;
-    foreach (cell, find_all_inheritors(relation, lock, NULL)) {
-        const Oid part = lfirst_oid(cell);
-
+    foreach_oid (part, find_all_inheritors(relation, lock, NULL)) {
         if (get_rel_relkind(part) != RELKIND_FOREIGN_TABLE)
             continue;
         if (!node_is_postgres(GetForeignTable(part)->serverid))
@@ -81,14 +77,12 @@ List *node_servers(const TableQuery *query)
 {
     List *servers = NIL;
     List *foreign;
-    ListCell *cell;
 
     if (citus_owns_table(query->relation->id))
         return shard_servers(query->relation->id);
     if (!find_foreign(query->relation->id, AccessShareLock, &foreign))
         return NIL;
-    foreach (cell, foreign) {
-        const Oid table = lfirst_oid(cell);
+    foreach_oid (table, foreign) {
         const ForeignServer *const server = GetForeignServer(GetForeignTable(table)->serverid);
 
         node_add_table(&servers, server->serverid, 0, table_there(table), table)->name =
@@ -147,7 +141,6 @@ bool node_may_have_changed(Oid relation)
 const char *node_obstacle(const TableQuery *query, List *servers, List **local)
 {
     const bool sharded = citus_owns_table(query->relation->id);
-    ListCell *cell;
 
     if (!pgkm_distributed)
         return "Setting \"pg_kmeans.distributed\" is off.";
@@ -158,9 +151,9 @@ const char *node_obstacle(const TableQuery *query, List *servers, List **local)
     if (check_enable_rls(query->relation->id, InvalidOid, true) == RLS_ENABLED)
         return "Row security applies to it.";
     /* postgres_fdw may still find a way to connect without a password. */
-    foreach (cell, servers)
-        if (node_lacks_password((NodeServer *)lfirst(cell)))
-            return psprintf("The user mapping for %s has no password.", ((NodeServer *)lfirst(cell))->name);
+    foreach_ptr (NodeServer, server, servers)
+        if (node_lacks_password(server))
+            return psprintf("The user mapping for %s has no password.", server->name);
 
     const char *const obstacle = scan_find_tables(query, true, local);
 
@@ -188,14 +181,11 @@ static void append_literal(StringInfo list, const char *text)
 const char *node_load_statement(const TableQuery *query, const NodeServer *server)
 {
     StringInfoData names, features, weights;
-    ListCell *cell;
 
     initStringInfo(&names);
     initStringInfo(&features);
     initStringInfo(&weights);
-    foreach (cell, server->tables) {
-        const NodeTable *const table = (const NodeTable *)lfirst(cell);
-
+    foreach_ptr (const NodeTable, table, server->tables) {
         append_literal(&names, table->name);
         for (int f = 0; f < query->n_features; ++f)
             append_literal(&features, column_there(table->foreign, query->features[f].name));

@@ -92,11 +92,9 @@ void servers_await(List *servers)
 
     while (waiting) {
         int slice = SLICE_MS; /* for the first that is waited for */
-        ListCell *cell;
 
         waiting = false;
-        foreach (cell, servers) {
-            NodeServer *const server = (NodeServer *)lfirst(cell);
+        foreach_ptr (NodeServer, server, servers) {
             PgkmError error;
 
             if (!server->link.busy)
@@ -125,11 +123,7 @@ void server_call(NodeServer *server, const char *sql)
 
 void servers_connect(List *servers)
 {
-    ListCell *cell;
-
-    foreach (cell, servers) {
-        NodeServer *const server = (NodeServer *)lfirst(cell);
-
+    foreach_ptr (NodeServer, server, servers) {
         node_connect_options(server);
         open_link(server, &server->link, pgkm_node_timeout_ms());
         node_check_password(server);
@@ -157,13 +151,10 @@ static char *text_result(const NodeServer *server, int column)
 
 bool servers_find_extension(List *servers)
 {
-    ListCell *cell;
-
-    foreach (cell, servers)
-        server_call((NodeServer *)lfirst(cell), find_extension);
+    foreach_ptr (NodeServer, server, servers)
+        server_call(server, find_extension);
     servers_await(servers);
-    foreach (cell, servers) {
-        NodeServer *const server = (NodeServer *)lfirst(cell);
+    foreach_ptr (NodeServer, server, servers) {
         const char *const schema = text_result(server, 3);
 
         if (schema == NULL)
@@ -172,8 +163,7 @@ bool servers_find_extension(List *servers)
         server_call(server, psprintf("SELECT %s.pgkm_node_version()", server->schema));
     }
     servers_await(servers);
-    foreach (cell, servers) {
-        const NodeServer *const server = (const NodeServer *)lfirst(cell);
+    foreach_ptr (const NodeServer, server, servers) {
         const char *const version = server->schema == NULL ? NULL : text_result(server, 0);
 
         if (version != NULL && strcmp(version, PGKM_VERSION) == 0)

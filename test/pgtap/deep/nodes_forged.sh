@@ -32,9 +32,9 @@ def mixture(k, kind, density): return struct.pack("<ii", k, kind) + rows(k) + no
 density = array("d", [1] * 4) + array("d", [-1, -1]) + array("d", [0, 0])
 runs = lambda bits, values, buckets: struct.pack("<iB", bits, values) + array("Q", buckets)
 call = lambda function, body: op(5, struct.pack("<I", function) + body) # 3: assign, 4: moments, 5: em_step
-iterate = lambda body: op(3, struct.pack("<I", 3) + body)
+iterate = lambda body: op(3, body)
 transform = lambda center, scale, metric: op(2, array("d", center) + array("d", scale) + struct.pack("<i", metric))
-good = [op(0), op(1, array("d", [-1, -1, 1, 1])), transform([0, 0], [1, 2], 1), transform([], [], 0),
+good = [op(0), op(1, array("d", [-1, -1, 1, 1, 3])), transform([0, 0], [1, 2], 1), transform([], [], 0),
         iterate(clusters(3, scales, 0, 0, 1, 1, 0, 0) + b"\1"), op(4, struct.pack("<q", 5)),
         call(3, clusters(3, none, 0, 0, 0, 0, 1, 1)), call(3, clusters(3, scales, 0, 0, 0, 1, 1, 1)), call(4, array("d", [0, 0])),
         call(5, mixture(2, 2, density)), call(5, mixture(2, 0, none)),
