@@ -1,6 +1,7 @@
 // peers.cpp - rows for empty clusters, from all peers of a problem.
 #include "backend/peers.hpp"
 
+#include <cmath>
 #include <cstring>
 
 namespace pgkm {
@@ -12,6 +13,8 @@ struct Travelling {
     double weight;
     std::int64_t label;
 };
+
+} // namespace
 
 template <typename T>
 std::vector<char> pack(const PgkmPoints &points, std::int64_t first_row, const std::vector<FarRow> &rows)
@@ -31,21 +34,25 @@ std::vector<char> pack(const PgkmPoints &points, std::int64_t first_row, const s
 }
 
 template <typename T>
-void unpack(const PgkmPiece &piece, std::int32_t d, FarRows<T> &rows)
+void unpack(const void *bytes, std::size_t size, std::int32_t k, FarRows<T> &rows)
 {
-    const std::size_t row_bytes = static_cast<std::size_t>(d) * sizeof(T);
-    const std::size_t count = piece.bytes / (sizeof(Travelling) + row_bytes);
-    const char *head = static_cast<const char *>(piece.data), *values = head + count * sizeof(Travelling);
-    std::vector<T> content(static_cast<std::size_t>(d));
-    for (std::size_t i = 0; i < count; ++i) {
+    const auto d = static_cast<std::size_t>(rows.points().d);
+    const std::size_t count = size / (sizeof(Travelling) + d * sizeof(T));
+    const char *head = static_cast<const char *>(bytes), *values = head + count * sizeof(Travelling);
+    bool right = count * (sizeof(Travelling) + d * sizeof(T)) == size;
+    std::vector<T> content(d);
+    for (std::size_t i = 0; i < count && right; ++i) {
         Travelling one;
         std::memcpy(&one, head + i * sizeof one, sizeof one);
-        std::memcpy(content.data(), values + i * row_bytes, row_bytes);
+        std::memcpy(content.data(), values + i * d * sizeof(T), d * sizeof(T));
+        right = one.square > 0.0 && std::isfinite(one.square) && one.label >= 0 && one.label < k && one.weight >= 0.0 &&
+                one.weight <= max_magnitude &&
+                std::all_of(content.begin(), content.end(), [](T value) { return std::abs(value) <= max_magnitude; });
         rows.add(one.square, static_cast<std::int32_t>(one.label), one.weight, content.data());
     }
+    if (!right)
+        throw Error(PGKM_INVALID, "rows for empty clusters came that there cannot be");
 }
-
-} // namespace
 
 template <typename T>
 void relocate_by_farthest_of_peers(const PgkmPoints &points, const PgkmProblem &problem, Sums &sums,
@@ -63,13 +70,17 @@ void relocate_by_farthest_of_peers(const PgkmPoints &points, const PgkmProblem &
         const PgkmPiece *const pieces = exchange(peers, own.data(), own.size());
         all.clear();
         for (std::int32_t share = 0; share < peers.shares; ++share)
-            unpack(pieces[share], points.d, all);
+            unpack(pieces[share].data, pieces[share].bytes, problem.k, all);
         return all.first(most);
     });
 }
 
+template std::vector<char> pack<float>(const PgkmPoints &, std::int64_t, const std::vector<FarRow> &);
+template void unpack(const void *, std::size_t, std::int32_t, FarRows<float> &);
 template void relocate_by_farthest_of_peers<float>(const PgkmPoints &, const PgkmProblem &, Sums &,
                                                    const std::function<std::vector<FarRow>(std::size_t)> &);
+template std::vector<char> pack<double>(const PgkmPoints &, std::int64_t, const std::vector<FarRow> &);
+template void unpack(const void *, std::size_t, std::int32_t, FarRows<double> &);
 template void relocate_by_farthest_of_peers<double>(const PgkmPoints &, const PgkmProblem &, Sums &,
                                                     const std::function<std::vector<FarRow>(std::size_t)> &);
 

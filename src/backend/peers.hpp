@@ -127,6 +127,13 @@ class FarRows {
     std::vector<T> values_;
 };
 
+// Rows as they travel, with all that relocation needs to know of them; and those that have come, of k clusters, to
+// `rows`. Throws Error(PGKM_INVALID) for what no pack() has made.
+template <typename T>
+std::vector<char> pack(const PgkmPoints &points, std::int64_t first_row, const std::vector<FarRow> &rows);
+template <typename T>
+void unpack(const void *bytes, std::size_t size, std::int32_t k, FarRows<T> &rows);
+
 // relocate_by_farthest() over the rows of all peers, which all make the same choice: farthest(most) returns this
 // one's. `points` and `problem` are this one's, `sums` those of all.
 template <typename T>

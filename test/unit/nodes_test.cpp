@@ -133,7 +133,7 @@ TEST(Nodes, GoOnFromTheIterationBefore)
             k);
 }
 
-// An answer: a number of rows, their squares; the number, their labels; the number, their weights; then their values.
+// An answer: how many bytes; of each row its square, weight and label, of 8 bytes each; then their values.
 TEST(Nodes, RefuseForgedFarRows)
 {
     const auto rows =
@@ -142,18 +142,11 @@ TEST(Nodes, RefuseForgedFarRows)
         ASSERT_LE(at + sizeof value, bytes.size());
         std::memcpy(bytes.data() + at, &value, sizeof value);
     };
-    const auto count = [](const std::vector<std::byte> &bytes) {
-        std::uint64_t n = 0;
-        std::memcpy(&n, bytes.data(), sizeof n);
-        return static_cast<std::size_t>(n);
-    };
     const double nan = std::nan(""), infinity = HUGE_VAL;
     const auto square = [&](double value) { return [=](auto &bytes) { put(bytes, 8, value); }; };
-    const auto label = [&](std::int32_t value) {
-        return [=](auto &bytes) { put(bytes, 16 + 8 * count(bytes), value); };
-    };
-    const auto weight = [&](double value) { return [=](auto &bytes) { put(bytes, 24 + 12 * count(bytes), value); }; };
-    const auto value = [&](double value) { return [=](auto &bytes) { put(bytes, 32 + 20 * count(bytes), value); }; };
+    const auto weight = [&](double value) { return [=](auto &bytes) { put(bytes, 16, value); }; };
+    const auto label = [&](std::int64_t value) { return [=](auto &bytes) { put(bytes, 24, value); }; };
+    const auto value = [&](double value) { return [=](auto &bytes) { put(bytes, bytes.size() - 8, value); }; };
     const std::vector<std::function<void(std::vector<std::byte> &)>> forgeries = {
         square(0.0), square(nan), square(infinity), label(-1),  label(30),      label(INT32_MAX),
         weight(-1),  weight(nan), weight(infinity), value(nan), value(infinity)};

@@ -1,9 +1,8 @@
 // node_set.cpp - one question to all nodes, and their answers.
 #include "engine/nodes/node_set.hpp"
 
-#include <exception>
+#include <future>
 #include <numeric>
-#include <thread>
 
 #include "backend/host.hpp"
 
@@ -135,12 +134,8 @@ void NodeSet::ask(const Writer &request, const Merge &merge)
 
 std::vector<Bytes> NodeSet::ask_servers(const Writer &request)
 {
-    if (nodes_.empty())
-        return {serve_own(request)};
     std::vector<Bytes> replies(session_ ? 1 : 0);
-    std::exception_ptr failure; // of what is served here
-    Bytes served;
-    std::thread own;
+    std::future<Bytes> own;
     PgkmError error = {};
     stop_.store(false);
     try {
@@ -151,28 +146,15 @@ std::vector<Bytes> NodeSet::ask_servers(const Writer &request)
             bytes_moved_ += request.bytes().size();
         }
         if (session_)
-            own = std::thread([&] {
-                try {
-                    served = serve_own(request);
-                } catch (...) {
-                    failure = std::current_exception();
-                }
-            });
+            own = std::async(std::launch::async, [&] { return serve_own(request); });
         gather(replies);
-        if (own.joinable()) {
-            own.join();
-            replies[0] = std::move(served);
-        }
     } catch (...) {
         cancel();
-        stop_.store(true);
-        if (own.joinable())
-            own.join();
+        stop_.store(true); // and `own` is waited for
         throw;
     }
-    // It may be tried again on another device: no answer is under way now.
-    if (failure != nullptr)
-        std::rethrow_exception(failure);
+    if (own.valid()) // what it throws may be tried again on another device: no answer is under way now
+        replies[0] = own.get();
     return replies;
 }
 

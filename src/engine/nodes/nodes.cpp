@@ -109,20 +109,10 @@ bool iterate(NodeSet &nodes, PgkmProblem problem, bool first, Sums &sums)
 template <typename T>
 std::vector<FarRow> ask_farthest(NodeSet &nodes, std::int32_t k, std::size_t most, FarRows<T> &far)
 {
-    const auto d = static_cast<std::size_t>(far.points().d);
     far.clear();
     const Writer request(Operation::farthest, static_cast<std::int64_t>(most));
-    nodes.ask<FarContents<T>>(request, [&](const FarContents<T> &own) {
-        const std::size_t n = own.squares.size();
-        require_shape(own.labels.size() == n && own.weights.size() == n && own.values.size() == n * d);
-        check_values(own.values.data(), own.values.size());
-        for (std::size_t i = 0; i < n; ++i) {
-            const double square = own.squares[i], weight = own.weights[i];
-            const std::int32_t label = own.labels[i];
-            require_shape(square > 0.0 && std::isfinite(square) && label >= 0 && label < k && weight >= 0.0 &&
-                          weight <= max_magnitude);
-            far.add(square, label, weight, own.values.data() + i * d);
-        }
+    nodes.ask<std::vector<char>>(request, [&](const std::vector<char> &own) {
+        unpack(own.data(), own.size(), k, far);
         far.keep(most);
     });
     return far.first(most);

@@ -58,22 +58,6 @@ void check_rows(const std::vector<T> &values, std::int32_t d)
     check_values(values.data(), values.size());
 }
 
-// Rows that may fill empty clusters, with all that relocation needs to know of them.
-template <typename T>
-struct FarContents {
-    std::vector<double> squares;
-    std::vector<std::int32_t> labels;
-    std::vector<double> weights;
-    std::vector<T> values;
-    static void each(auto &self, auto &&body)
-    {
-        body(self.squares);
-        body(self.labels);
-        body(self.weights);
-        body(self.values);
-    }
-};
-
 // The number of the nearest of k centroids (in float64: those of float32 rows are the same there) for each row that the
 // session has loaded.
 LargeArray<std::int32_t> nearest_labels(Session &session, const PgkmPoints &points, std::int32_t k,
@@ -105,7 +89,7 @@ class Share {
     template <typename T>
     bool go_on(cpu::Data &data, const PgkmProblem &problem, bool first, PgkmInt128 *totals, PgkmInt128 *masses);
     template <typename T>
-    FarContents<T> farthest(std::int64_t most);
+    std::vector<char> farthest(std::int64_t most);
     void call(Reader &request, Writer &reply);
     std::vector<double> cluster_sums(std::int32_t k, const std::vector<double> &centroids,
                                      const std::vector<double> &means);

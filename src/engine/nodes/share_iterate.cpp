@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "backend/host.hpp"
-#include "backend/update.hpp"
+#include "backend/peers.hpp"
 #include "cpu/cpu_backend.hpp"
 #include "cpu/fit/iteration.hpp"
 #include "cpu/for_problems.hpp"
@@ -109,7 +109,7 @@ bool Share::go_on(cpu::Data &data, const PgkmProblem &problem, bool first, PgkmI
 
 // The `most` first rows in FarOrder.
 template <typename T>
-FarContents<T> Share::farthest(std::int64_t most)
+std::vector<char> Share::farthest(std::int64_t most)
 {
     require_shape(most >= 1);
     if (state_.passing)
@@ -122,7 +122,7 @@ FarContents<T> Share::farthest(std::int64_t most)
     wanted.distances = squares.data();
     session_.assign(points_.n, state_.k, state_.centroids.data(), wanted);
 
-    const std::size_t bytes_of_row = static_cast<std::size_t>(points_.d) * sizeof(T) + 2 * sizeof(double) + 4;
+    const std::size_t bytes_of_row = static_cast<std::size_t>(points_.d) * sizeof(T) + 3 * sizeof(double);
     FirstFarRows<T> first(FarOrder<T>{points_, 0}, static_cast<std::size_t>(most));
     for (std::int64_t i = 0; i < points_.n; ++i) {
         if (i % rows_per_poll == 0)
@@ -130,20 +130,12 @@ FarContents<T> Share::farthest(std::int64_t most)
         first.add({squares[static_cast<std::size_t>(i)], i, state_.labels[static_cast<std::size_t>(i)]});
         check_reply(first.rows().size() * bytes_of_row);
     }
-    FarContents<T> far;
-    for (const FarRow &row : first.rows()) {
-        const T *content = static_cast<const T *>(points_.values) + row.row * points_.d;
-        far.squares.push_back(row.square);
-        far.labels.push_back(row.label);
-        far.weights.push_back(points_.weights == nullptr ? 1.0 : points_.weights[row.row]);
-        far.values.insert(far.values.end(), content, content + points_.d);
-    }
-    return far;
+    return pack<T>(points_, 0, first.rows());
 }
 
 template void Share::iterate<float>(Reader &, Writer &);
 template void Share::iterate<double>(Reader &, Writer &);
-template FarContents<float> Share::farthest<float>(std::int64_t);
-template FarContents<double> Share::farthest<double>(std::int64_t);
+template std::vector<char> Share::farthest<float>(std::int64_t);
+template std::vector<char> Share::farthest<double>(std::int64_t);
 
 } // namespace pgkm::nodes
