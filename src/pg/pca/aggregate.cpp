@@ -53,10 +53,10 @@ static void add_row(PcaSums *sums, const PgkmVector *vector, double weight)
 {
     PgkmRowFault fault;
 
-    if (!pgkm_copy_row(vector, PGKM_FLOAT64, sums->d, pca_sums_rows(sums) + (Size)sums->pending * sums->d, &fault))
+    if (!pgkm_copy_row(vector, PGKM_FLOAT64, sums->d, sums->waiting() + (Size)sums->pending * sums->d, &fault))
         pgkm_raise_row_fault(&fault, NULL);
-    pca_sums_weights(sums)[sums->pending] = weight;
-    if (++sums->pending == pca_sums_capacity(sums->d))
+    sums->weights()[sums->pending] = weight;
+    if (++sums->pending == PcaSums::capacity(sums->d))
         pca_sums_flush(sums);
 }
 
@@ -116,10 +116,10 @@ Datum pgkm_pca_final(PG_FUNCTION_ARGS)
     request.algorithm = PGKM_PCA;
     request.points.n = sums->n;
     request.points.d = sums->d;
-    request.mean = pca_sums_mean(sums);
-    request.cross = pca_sums_cross(sums);
+    request.mean = sums->mean();
+    request.cross = sums->cross();
     request.mass = sums->mass;
-    request.pca = pca_sums_options(sums);
+    request.pca = sums->options();
 
     pgkm_run_begin(&run, "pca", InvalidOid);
 

@@ -17,7 +17,7 @@ PG_FUNCTION_INFO_V1(pgkm_pca_combine);
 
 static Size sums_size(int32 d)
 {
-    const Size values = (Size)d + (Size)pca_sums_cross_count(d) + (Size)pca_sums_capacity(d) * (d + 1);
+    const Size values = (Size)d + (Size)PcaSums::triangle(d) + (Size)PcaSums::capacity(d) * (d + 1);
 
     return offsetof(PcaSums, values) + values * sizeof(double);
 }
@@ -41,13 +41,13 @@ PcaSums *pca_sums_create(MemoryContext context, int32 d, const PgkmPcaOptions *o
 
 bool PcaSums::is_whole() const
 {
-    return d >= 1 && d <= 65536 && pending >= 0 && pending < pca_sums_capacity(d) && n >= 0 && n <= PGKM_MAX_ROWS &&
+    return d >= 1 && d <= 65536 && pending >= 0 && pending < PcaSums::capacity(d) && n >= 0 && n <= PGKM_MAX_ROWS &&
            whiten <= 1 && standardize <= 1 && VARSIZE(this) == sums_size(d);
 }
 
 static double sum_of_squares(PcaSums *sums, int32 f)
 {
-    return pca_sums_cross(sums)[pca_sums_cross_count(f) + f];
+    return sums->cross()[PcaSums::triangle(f) + f];
 }
 
 /* A sum of products is finite where the sums of squares of both are. */
@@ -60,7 +60,7 @@ static void check_range(PcaSums *sums)
 
 static PgkmRowMoments moments_of(PcaSums *sums)
 {
-    return {sums->n, sums->mass, sums->d, pca_sums_mean(sums), pca_sums_cross(sums)};
+    return {sums->n, sums->mass, sums->d, sums->mean(), sums->cross()};
 }
 
 static void set_counts(PcaSums *sums, const PgkmRowMoments *moments)
@@ -71,31 +71,26 @@ static void set_counts(PcaSums *sums, const PgkmRowMoments *moments)
 
 void pca_sums_flush(PcaSums *sums)
 {
-    const double *const weights = pca_sums_weights(sums);
+    const double *const weights = sums->weights();
     const bool plain = std::all_of(weights, weights + sums->pending, [](double weight) { return weight == 1; });
     PgkmRowMoments moments = moments_of(sums);
     PgkmError error;
 
     if (sums->pending == 0)
         return;
-    if (pgkm_moments_add(&moments, pca_sums_rows(sums), plain ? NULL : weights, sums->pending, pgkm_interrupted,
-                         &error) != PGKM_OK)
+    if (pgkm_moments_add(&moments, sums->waiting(), plain ? NULL : weights, sums->pending, pgkm_interrupted, &error) !=
+        PGKM_OK)
         pgkm_raise(&error);
     set_counts(sums, &moments);
-    memset(pca_sums_rows(sums), 0, (Size)sums->pending * sums->d * sizeof(double));
-    memset(pca_sums_weights(sums), 0, sums->pending * sizeof(double));
+    memset(sums->waiting(), 0, (Size)sums->pending * sums->d * sizeof(double));
+    memset(sums->weights(), 0, sums->pending * sizeof(double));
     sums->pending = 0;
     check_range(sums);
 }
 
-PgkmPcaOptions pca_sums_options(const PcaSums *sums)
-{
-    return {sums->n_components, sums->whiten, sums->standardize};
-}
-
 void pca_sums_check_options(const PcaSums *sums, const PgkmPcaOptions *options)
 {
-    const PgkmPcaOptions own = pca_sums_options(sums);
+    const PgkmPcaOptions own = sums->options();
 
     if (!pgkm_options_same(pca_kind.options, &own, options))
         ereport(ERROR,
@@ -106,7 +101,7 @@ void pca_sums_check_options(const PcaSums *sums, const PgkmPcaOptions *options)
 static const char *complaint(PcaSums *sums)
 {
     const double components = sums->n_components;
-    const double *cross = pca_sums_cross(sums);
+    const double *cross = sums->cross();
 
     if (components != 0 && !(components > 0 && components < 1) &&
         !(components >= 1 && components <= (double)PGKM_MAX_ROWS && components == std::floor(components)))
@@ -115,7 +110,7 @@ static const char *complaint(PcaSums *sums)
         return "There are no rows.";
     if (!(sums->mass > 0) || !std::isfinite(sums->mass))
         return "The sum of the weights is not a finite number above 0.";
-    for (int64 i = 0; i < sums->d + pca_sums_cross_count(sums->d); ++i)
+    for (int64 i = 0; i < sums->d + PcaSums::triangle(sums->d); ++i)
         if (!std::isfinite(sums->values[i]))
             return "A sum is not finite.";
     for (int32 f = 0; f < sums->d; ++f)
@@ -153,7 +148,7 @@ static PcaSums *without_pending(PcaSums *sums)
 /* Adds b's rows, from its moments, to a. An error unless d and the options are the same. */
 static void merge(PcaSums *a, PcaSums *b)
 {
-    const PgkmPcaOptions options = pca_sums_options(b);
+    const PgkmPcaOptions options = b->options();
     PgkmError error;
 
     b = without_pending(b);

@@ -27,48 +27,26 @@ struct PcaSums {
 
     bool is_whole() const;
     int64 rows() const { return n + pending; }
+    PgkmPcaOptions options() const { return {n_components, whiten, standardize}; }
+
+    /* Elements of the lower triangle of products. */
+    static int64 triangle(int32 d) { return (int64)d * ((int64)d + 1) / 2; }
+
+    /* Rows that wait together: enough that adding them costs little beside their products, few enough that they take no
+     * more memory than those. */
+    static int32 capacity(int32 d) { return Min(Max(d / 2, 8), 128); }
+
+    double *mean() { return values; }
+    double *cross() { return values + d; }
+    double *waiting() { return cross() + triangle(d); }
+    double *weights() { return waiting() + (Size)capacity(d) * d; }
 };
-
-/* Elements of the lower triangle of products. */
-static inline int64 pca_sums_cross_count(int32 d)
-{
-    return (int64)d * ((int64)d + 1) / 2;
-}
-
-/* Rows that wait together: enough that adding them costs little beside their products, few
- * enough that they take no more memory than those. */
-static inline int32 pca_sums_capacity(int32 d)
-{
-    return Min(Max(d / 2, 8), 128);
-}
-
-static inline double *pca_sums_mean(PcaSums *sums)
-{
-    return sums->values;
-}
-
-static inline double *pca_sums_cross(PcaSums *sums)
-{
-    return sums->values + sums->d;
-}
-
-static inline double *pca_sums_rows(PcaSums *sums)
-{
-    return sums->values + sums->d + pca_sums_cross_count(sums->d);
-}
-
-static inline double *pca_sums_weights(PcaSums *sums)
-{
-    return pca_sums_rows(sums) + (Size)pca_sums_capacity(sums->d) * sums->d;
-}
 
 /* An empty state; 54000 when it would pass 1 GB. */
 PcaSums *pca_sums_create(MemoryContext context, int32 d, const PgkmPcaOptions *options);
 
 /* Adds the waiting rows to the moments; 22003 when their squares leave the range of float64. */
 void pca_sums_flush(PcaSums *sums);
-
-PgkmPcaOptions pca_sums_options(const PcaSums *sums);
 
 /* 22023 unless the options are those of the state. */
 void pca_sums_check_options(const PcaSums *sums, const PgkmPcaOptions *options);
