@@ -90,23 +90,16 @@ static void check_same_centroids(const KmeansSums *sums, const Centroids *centro
 
 static void add_row(KmeansSums *sums, const Centroids *centroids, const double *row, double weight)
 {
-    const int64 count = sums_count(sums->k, sums->d);
-    double *high = sums->values;
-    double *low = sums->values + count;
+    double *const low = sums->low();
     int32 label;
     double distance;
 
     pgkm_nearest(row, centroids->values, sums->k, sums->d, &label, &distance);
-    sums_add(&high[SUMS_INERTIA_INDEX], &low[SUMS_INERTIA_INDEX], weight * distance);
-    sums_check_range(high[SUMS_INERTIA_INDEX]);
+    sums->add(low, 0, weight * distance);
+    sums->add(low, 1 + label, weight);
+    for (int64 i = 0, at = 1 + sums->k + (int64)label * sums->d; i < sums->d; ++i, ++at)
+        sums->add(low, at, weight * row[i]);
     ++sums->n;
-    sums_add(&high[SUMS_MASS_INDEX(label)], &low[SUMS_MASS_INDEX(label)], weight);
-    for (int32 i = 0; i < sums->d; ++i) {
-        const int64 at = SUMS_FEATURE_INDEX(sums->k, sums->d, label) + i;
-
-        sums_add(&high[at], &low[at], weight * row[i]);
-        sums_check_range(high[at]);
-    }
 }
 
 /* Adds the row to the sums, which the first one makes. */

@@ -34,10 +34,15 @@ static const PgkmField fields[] = {{"k", INT4OID},
                                    {"fingerprint", INT8OID}};
 static const PgkmCompositeType sums_type = {"kmeans_sums", fields, lengthof(fields)};
 
+static Size sums_size(int32 k, int32 d)
+{
+    return offsetof(KmeansSums, values) + 2 * sizeof(double) * (Size)KmeansSums::count(k, d);
+}
+
 KmeansSums *sums_create(MemoryContext context, int32 k, int32 d, uint64 fingerprint)
 {
     /* k and d each fit an int32, so the count cannot overflow; the product with 16 can. */
-    if (sums_count(k, d) > (int64)(MaxAllocSize - HEAD_BYTES) / (int64)(2 * sizeof(double)))
+    if (KmeansSums::count(k, d) > (int64)(MaxAllocSize - HEAD_BYTES) / (int64)(2 * sizeof(double)))
         ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
                         errmsg("kmeans_sums of %s of %s would exceed the maximum size of a value",
                                pgkm_counted(k, "cluster"), pgkm_counted(d, "feature"))));
@@ -55,9 +60,9 @@ bool KmeansSums::is_whole() const
     return k >= 1 && d >= 1 && n >= 0 && n <= PGKM_MAX_ROWS && VARSIZE(this) == sums_size(k, d);
 }
 
-void sums_check_range(double high)
+void KmeansSums::check_range(double value)
 {
-    if (!std::isfinite(high))
+    if (!std::isfinite(value))
         float_overflow_error();
 }
 
@@ -75,13 +80,12 @@ static void merge(KmeansSums *a, const KmeansSums *b)
     if (b->n > PGKM_MAX_ROWS - a->n)
         ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED), errmsg("too many rows to sum")));
 
-    const int64 count = sums_count(a->k, a->d);
-    double *low = a->values + count;
+    const int64 count = KmeansSums::count(a->k, a->d);
+    double *const low = a->low();
 
     for (int64 i = 0; i < count; ++i) {
-        sums_add(&a->values[i], &low[i], b->values[i]);
-        sums_add(&a->values[i], &low[i], b->values[count + i]);
-        sums_check_range(a->values[i]);
+        a->add(low, i, b->values[i]);
+        a->add(low, i, b->values[count + i]);
     }
     a->n += b->n;
 }
@@ -109,7 +113,7 @@ static KmeansSums *read_sums(Datum composite, MemoryContext context)
     const NullableDatum *const fingerprint = pgkm_model_field(&from, "fingerprint");
     const double *const masses = pgkm_model_numbers(&from, "masses", "hold k finite values of at least 0", {k});
     const double *const features = pgkm_model_numbers(&from, "features", "hold k x d finite values", {k, d});
-    const int64 count = sums_count(k, d);
+    const int64 count = KmeansSums::count(k, d);
 
     if (n->isnull || DatumGetInt64(n->value) < 1 || DatumGetInt64(n->value) > PGKM_MAX_ROWS)
         pgkm_raise_field(&from, "n", no_n);
@@ -123,12 +127,12 @@ static KmeansSums *read_sums(Datum composite, MemoryContext context)
     KmeansSums *const sums = sums_create(context, k, d, (uint64)DatumGetInt64(fingerprint->value));
 
     sums->n = DatumGetInt64(n->value);
-    sums->values[SUMS_INERTIA_INDEX] = DatumGetFloat8(inertia->value);
-    std::copy_n(masses, k, sums->values + SUMS_MASS_INDEX(0));
-    std::copy_n(features, (int64)k * d, sums->values + SUMS_FEATURE_INDEX(k, d, 0));
+    sums->values[0] = DatumGetFloat8(inertia->value);
+    std::copy_n(masses, k, sums->masses());
+    std::copy_n(features, (int64)k * d, sums->features());
     if (!low->isnull && ARR_NDIM(DatumGetArrayTypeP(low->value)) > 0)
         std::copy_n(pgkm_model_numbers(&from, "low", "hold a finite value for each sum, or be empty", {(int32)count}),
-                    count, sums->values + count);
+                    count, sums->low());
     return sums;
 }
 
@@ -158,16 +162,15 @@ Datum pgkm_step_final(PG_FUNCTION_ARGS)
         PG_RETURN_NULL();
 
     const TupleDesc tupdesc = pgkm_result_tupdesc(fcinfo, &sums_type);
-    const KmeansSums *const sums = pgkm_flat_argument<KmeansSums>(fcinfo, 0);
+    KmeansSums *const sums = pgkm_flat_argument<KmeansSums>(fcinfo, 0);
     const int32 k = sums->k;
     const int32 d = sums->d;
-    const int64 count = sums_count(k, d);
-    const double *const low = sums->values + count;
+    const int64 count = KmeansSums::count(k, d);
+    const double *const low = sums->low();
     const bool any_low = std::any_of(low, low + count, [](double value) { return value != 0; });
 
     PG_RETURN_DATUM(pgkm_composite_make(
-        tupdesc, {k, d, sums->n, sums->values[SUMS_INERTIA_INDEX], pgkm_array(sums->values + SUMS_MASS_INDEX(0), {k}),
-                  pgkm_array(sums->values + SUMS_FEATURE_INDEX(k, d, 0), {k, d}),
+        tupdesc, {k, d, sums->n, sums->values[0], pgkm_array(sums->masses(), {k}), pgkm_array(sums->features(), {k, d}),
                   pgkm_array_or_empty(any_low ? low : NULL, (int32)count), (int64)sums->fingerprint}));
 }
 
@@ -176,14 +179,14 @@ static double mean_of(double sum, double mass)
 {
     const double mean = sum / mass;
 
-    sums_check_range(mean);
+    KmeansSums::check_range(mean);
     return mean;
 }
 
 /* kmeans_sums_centroids(sums kmeans_sums): the k x d means; a cluster without mass has no mean, its row is NULLs. */
 Datum pgkm_step_centroids(PG_FUNCTION_ARGS)
 {
-    const KmeansSums *const sums = read_sums(PG_GETARG_DATUM(0), CurrentMemoryContext);
+    KmeansSums *const sums = read_sums(PG_GETARG_DATUM(0), CurrentMemoryContext);
     const Size count = (Size)sums->k * sums->d;
     Datum *const values = (Datum *)palloc_extended(count * sizeof(Datum), MCXT_ALLOC_HUGE);
     bool *const nulls = (bool *)palloc(count * sizeof(bool));
@@ -191,8 +194,8 @@ Datum pgkm_step_centroids(PG_FUNCTION_ARGS)
     int lower[2] = {1, 1};
 
     for (Size at = 0; at < count; ++at) {
-        const double mass = sums->values[SUMS_MASS_INDEX(at / sums->d)];
-        const double sum = sums->values[SUMS_FEATURE_INDEX(sums->k, sums->d, 0) + at];
+        const double mass = sums->masses()[at / sums->d];
+        const double sum = sums->features()[at];
 
         nulls[at] = mass == 0;
         values[at] = Float8GetDatum(nulls[at] ? 0 : mean_of(sum, mass));
