@@ -89,7 +89,7 @@ const char *table_nulls_name(TableNulls nulls)
 
 /* The column that an argument names, by `find`; NULL where it names none. */
 static TableColumn *find_column(const TableCall *call, const NullableDatum *name,
-                                      void (*find)(TableColumn *, const TableRelation *, const char *))
+                                void (*find)(TableColumn *, const TableRelation *, const char *))
 {
     TableColumn *column = NULL;
 
