@@ -274,52 +274,68 @@ static void write_features(Row *row, TableRows *rows)
 }
 
 /* Columns of reals none of which is NULL, infinite or NaN. */
-static inline bool write_reals(const Row *row, float *out)
+static inline bool write_reals(const TableDecoder *decoder, const TupleTableSlot *slot, float *out)
 {
-    const int count = row->query->n_features;
+    const AttrNumber *const places = decoder->places;
+    const Datum *const values = slot->tts_values;
+    const bool *const nulls = slot->tts_isnull;
+    const int count = decoder->query->n_features;
     bool bad = false;
 
     for (int i = 0; i < count; ++i) {
-        out[i] = DatumGetFloat4(value_of(row, i));
-        bad |= is_null(row, i) | !std::isfinite(out[i]);
+        out[i] = DatumGetFloat4(values[places[i]]);
+        bad |= nulls[places[i]] | !std::isfinite(out[i]);
     }
     return !bad;
 }
 
-/* Most rows, at once. What has been written of others does not count. */
-static inline bool write_plain(const Row *row, TableRows *rows)
+/* Columns of other numbers none of which is NULL or too large, NaN, or of type numeric. */
+static inline bool write_numbers(const TableDecoder *decoder, const TupleTableSlot *slot, double *out)
 {
-    PgkmRows *const used = rows->used;
+    const AttrNumber *const places = decoder->places;
+    const TableColumn *const features = decoder->query->features;
+    const int count = decoder->query->n_features;
 
-    switch (row->decoder->plain) {
+    for (int i = 0; i < count; ++i)
+        if (slot->tts_isnull[places[i]] || !pgkm_plain_number(slot->tts_values[places[i]], features[i].type, &out[i]) ||
+            !(std::fabs(out[i]) <= PGKM_MAX_MAGNITUDE))
+            return false;
+    return true;
+}
+
+/* Most rows, at once. What has been written of others does not count. */
+static inline bool write_plain(const TableDecoder *decoder, const TupleTableSlot *slot, PgkmRows *used)
+{
+    const int first = decoder->places[0];
+
+    switch (decoder->plain) {
     case DECODE_REALS:
-        return used != NULL && write_reals(row, (float *)pgkm_rows_next(used));
+        return write_reals(decoder, slot, (float *)pgkm_rows_next(used));
+    case DECODE_NUMBERS:
+        return write_numbers(decoder, slot, (double *)pgkm_rows_next(used));
     case DECODE_REAL_ARRAY:
-        return used != NULL && !is_null(row, 0) &&
-               pgkm_copy_plain(value_of(row, 0), used->d, (float *)pgkm_rows_next(used));
+        return !slot->tts_isnull[first] &&
+               pgkm_copy_plain(slot->tts_values[first], used->d, (float *)pgkm_rows_next(used));
     default:
         return false;
     }
 }
 
-/* False when the row takes no part in the fit. */
-static inline bool append(Row *row, TableRows *rows)
+/* `written`: its features are there already. False when the row takes no part in the fit. */
+static bool append(Row *row, TableRows *rows, bool written)
 {
     const TableQuery *const query = row->query;
 
     if (!passes_filter(row))
         return false;
-
-    const bool written = write_plain(row, rows);
-
-    if (unlikely(!written) && (is_null_row(row) || (query->nulls == TABLE_NULLS_SKIP && lacks_value(row))))
+    if (!written && (is_null_row(row) || (query->nulls == TABLE_NULLS_SKIP && lacks_value(row))))
         return false;
 
     const double weight = query->weight == NULL ? 1.0 : read_weight(row);
 
     if (weight == 0.0)
         return false;
-    if (unlikely(!written))
+    if (!written)
         write_features(row, rows);
     if (query->need_direction && pgkm_rows_next_is_zero(rows->used))
         raise_bad(row, "features are a zero vector, which has no direction for metric cosine");
@@ -347,6 +363,15 @@ static int32 read_label(const Row *row)
     return label < 0 || label > PG_INT32_MAX ? TABLE_LABEL_OTHER : (int32)label;
 }
 
+static TablePlain plain_kind(const TableQuery *query, PgkmElement element)
+{
+    if (table_columns_are_numbers(query->features, query->n_features))
+        return element == PGKM_FLOAT32 ? DECODE_REALS : DECODE_NUMBERS;
+    return query->n_features == 1 && query->features[0].kind == COLUMN_ARRAY && element == PGKM_FLOAT32
+               ? DECODE_REAL_ARRAY
+               : DECODE_OTHERS;
+}
+
 void table_decoder_init(TableDecoder *decoder, const TableQuery *query)
 {
     int next = query->n_features;
@@ -361,24 +386,23 @@ void table_decoder_init(TableDecoder *decoder, const TableQuery *query)
     decoder->with_ctid = query->need_ctid || table_may_read_ctid(query->relation);
     decoder->with_table = decoder->with_ctid && query->relation->has_rows_of_others;
     decoder->element = table_columns_element(query->features, query->n_features);
-    if (decoder->element == PGKM_FLOAT32 && table_columns_are_numbers(query->features, query->n_features))
-        decoder->plain = DECODE_REALS;
-    else if (decoder->element == PGKM_FLOAT32 && query->n_features == 1 && query->features[0].kind == COLUMN_ARRAY)
-        decoder->plain = DECODE_REAL_ARRAY;
+    decoder->plain = plain_kind(query, decoder->element);
+    decoder->is_simple = next == query->n_features && !query->need_direction;
     decoder->ctid = decoder->table = -1;
 }
 
-/* The rows of a page lie one below the other: a later one is asked for while this one is read. A column that is needed
- * alone is fetched without those before it. */
+/* The rows of a page lie one below the other: a later one is asked for while this one is read. */
 static inline void fetch_from_heap(const TableDecoder *decoder, TupleTableSlot *slot)
 {
     const HeapTuple tuple = ((HeapTupleTableSlot *)slot)->tuple;
-    const int place = decoder->places[0];
 
     __builtin_prefetch((const char *)tuple->t_data - 8 * tuple->t_len);
-    if (decoder->is_alone)
+    for (int i = 0; i < decoder->n_direct; ++i) {
+        const int place = decoder->places[i];
+
         slot->tts_values[place] = heap_getattr(tuple, place + 1, slot->tts_tupleDescriptor, &slot->tts_isnull[place]);
-    else
+    }
+    if (decoder->n_direct == 0)
         slot_getsomeattrs(slot, decoder->last);
 }
 
@@ -394,7 +418,8 @@ void table_decode_origin(const TableDecoder *decoder, TupleTableSlot *slot, Tabl
                                                     : slot->tts_tableOid;
 }
 
-void table_decode(const TableDecoder *decoder, const TupleTableSlot *slot, TableOrigin *origin, TableRows *rows)
+pg_noinline static void decode_with_care(const TableDecoder *decoder, const TupleTableSlot *slot, TableOrigin *origin,
+                                         TableRows *rows, bool written)
 {
     Row row;
 
@@ -404,5 +429,17 @@ void table_decode(const TableDecoder *decoder, const TupleTableSlot *slot, Table
     row.origin = origin;
     row.column = -1;
     origin->label = decoder->label < 0 ? 0 : read_label(&row);
-    table_rows_add(rows, origin, append(&row, rows));
+    table_rows_add(rows, origin, append(&row, rows, written));
+}
+
+void table_decode(const TableDecoder *decoder, const TupleTableSlot *slot, TableOrigin *origin, TableRows *rows)
+{
+    const bool written = rows->used != NULL && write_plain(decoder, slot, rows->used);
+
+    if (unlikely(!written || !decoder->is_simple)) {
+        decode_with_care(decoder, slot, origin, rows, written);
+        return;
+    }
+    ++rows->used->n;
+    table_rows_add(rows, origin, true);
 }

@@ -11,15 +11,15 @@ extern "C" {
 }
 
 /* Rows that are decoded at once, unless something is NULL, out of line, infinite or NaN. */
-enum TablePlain { DECODE_OTHERS, DECODE_REALS, DECODE_REAL_ARRAY };
+enum TablePlain { DECODE_OTHERS, DECODE_REALS, DECODE_NUMBERS, DECODE_REAL_ARRAY };
 
 /* Where a slot has the columns of a query, and what becomes of them. */
 struct TableDecoder {
     const TableQuery *query;
     const AttrNumber *places; /* in the slot, from 0, of each column: features, weight, filter and label */
     AttrNumber last;          /* so many attributes of the slot are needed */
-    bool is_alone;            /* there is one column */
-    int weight;               /* the column's number; -1: there is none */
+    int n_direct; /* of a heap so many columns, all of them, are fetched without others before them; 0: with these */
+    int weight;   /* the column's number; -1: there is none */
     int filter;
     int label;
     Oid label_type;
@@ -29,6 +29,7 @@ struct TableDecoder {
     bool with_ctid;  /* errors may name it */
     bool with_table; /* a ctid alone does not tell rows apart */
     TablePlain plain;
+    bool is_simple; /* there are features alone, of which any will do */
     PgkmElement element;
 };
 

@@ -51,6 +51,15 @@ void scan_reader_close(ScanReader *reader)
     reader->relation = -1;
 }
 
+/* Whether attributes up to that one begin at the same place in each tuple without NULLs. */
+static bool has_fixed_places(TupleDesc tupdesc, AttrNumber last)
+{
+    for (int i = 0; i < last - 1; ++i)
+        if (TupleDescAttr(tupdesc, i)->attlen <= 0)
+            return false;
+    return true;
+}
+
 /* A worker takes a lock of its own, as workers of a parallel query do. The leader holds the lock already. */
 static void open_relation(ScanReader *reader, int32 index)
 {
@@ -65,7 +74,9 @@ static void open_relation(ScanReader *reader, int32 index)
     reader->decoder.last = 0;
     for (int i = 0; i < plan->n_columns; ++i)
         reader->decoder.last = Max(reader->decoder.last, (AttrNumber)(reader->decoder.places[i] + 1));
-    reader->decoder.is_alone = plan->n_columns == 1;
+    reader->decoder.n_direct =
+        has_fixed_places(RelationGetDescr(relation), reader->decoder.last) || plan->n_columns == 1 ? plan->n_columns
+                                                                                                   : 0;
     /* Once per process, as in a parallel sequential scan; the scan of a range does not count itself. */
     pgstat_count_heap_scan(relation);
 }

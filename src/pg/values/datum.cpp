@@ -258,29 +258,9 @@ bool pgkm_copy_row(const PgkmVector *vector, PgkmElement element, int32 d, void 
 
 bool pgkm_read_number(Datum value, Oid type, int32 position, double *out, PgkmRowFault *fault)
 {
-    switch (type) {
-    case FLOAT4OID:
-        *out = DatumGetFloat4(value);
-        break;
-    case FLOAT8OID:
-        *out = DatumGetFloat8(value);
-        break;
-    case INT2OID:
-        *out = DatumGetInt16(value);
-        break;
-    case INT4OID:
-        *out = DatumGetInt32(value);
-        break;
-    case INT8OID:
-        *out = (double)DatumGetInt64(value);
-        break;
-    case BOOLOID:
-        *out = DatumGetBool(value) ? 1.0 : 0.0;
-        break;
-    case NUMERICOID:
+    if (type == NUMERICOID)
         return read_numeric(value, position, out, fault);
-    default:
+    if (!pgkm_plain_number(value, type, out))
         return fail(fault, PGKM_ROW_TYPE, position);
-    }
     return likely(usable(*out)) || explain(*out, position, fault);
 }

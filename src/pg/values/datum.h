@@ -9,6 +9,7 @@
 
 extern "C" {
 #include "postgres.h"
+#include "catalog/pg_type_d.h"
 #include "fmgr.h"
 }
 
@@ -52,7 +53,7 @@ bool pgkm_is_feature_type(Oid element_type);
 /* The arithmetic of a feature type: float32 for real, float64 for all others. */
 static inline PgkmElement pgkm_element_of(Oid element_type)
 {
-    return element_type == 700 /* FLOAT4OID */ ? PGKM_FLOAT32 : PGKM_FLOAT64;
+    return element_type == FLOAT4OID ? PGKM_FLOAT32 : PGKM_FLOAT64;
 }
 
 /*
@@ -73,6 +74,34 @@ bool pgkm_copy_vector(const PgkmVector *vector, PgkmElement element, void *out, 
 
 /* The same for a row that must have d elements. */
 bool pgkm_copy_row(const PgkmVector *vector, PgkmElement element, int32 d, void *out, PgkmRowFault *fault);
+
+/* A number of any feature type but numeric, or a boolean (1 for true), as float64, whatever it is; false for another
+ * type. */
+static inline bool pgkm_plain_number(Datum value, Oid type, double *out)
+{
+    switch (type) {
+    case FLOAT4OID:
+        *out = DatumGetFloat4(value);
+        return true;
+    case FLOAT8OID:
+        *out = DatumGetFloat8(value);
+        return true;
+    case INT2OID:
+        *out = DatumGetInt16(value);
+        return true;
+    case INT4OID:
+        *out = DatumGetInt32(value);
+        return true;
+    case INT8OID:
+        *out = (double)DatumGetInt64(value);
+        return true;
+    case BOOLOID:
+        *out = DatumGetBool(value) ? 1.0 : 0.0;
+        return true;
+    default:
+        return false;
+    }
+}
 
 /* One number of a feature type or a boolean (1 for true), the `position`th of its row (from 1), as float64. */
 bool pgkm_read_number(Datum value, Oid type, int32 position, double *out, PgkmRowFault *fault);
