@@ -23,15 +23,12 @@ constexpr std::int64_t few_values = 1 << 22; // of rows that have one pivot
 std::vector<float> sample_rows(Context &context, const float *values, std::int64_t n, int d)
 {
     const std::int64_t count = std::min<std::int64_t>(samples, n);
-    std::vector<float> rows(static_cast<std::size_t>(count) * static_cast<std::size_t>(d));
-    const DeviceArray<float> sampled(context.budget, rows.size());
+    const DeviceArray<float> sampled(context.budget, static_cast<std::size_t>(count) * static_cast<std::size_t>(d));
     const cudaStream_t stream = context.compute.get();
     const int blocks = blocks_for(count * d, order_threads, context.facts.multiprocessors * 2);
     sample_kernel<<<blocks, order_threads, 0, stream>>>(values, n / count, d, count, sampled.get());
     launched("sample_kernel");
-    sampled.download(rows.data(), rows.size(), stream);
-    context.wait(stream);
-    return rows;
+    return context.fetch(sampled);
 }
 
 // The pivots as nearest_pivot_kernel wants them, loads of rows being W values wide: columns, then halves.

@@ -117,7 +117,6 @@ __global__ void join_kernel(View<T> view, const Control *control, Layout<T> l)
 template <typename T>
 __global__ void pivot_kernel(View<T> view, const Control *control, Layout<T> l)
 {
-    __shared__ float partial[8];
     if (block_stopped(control))
         return;
     const int g = static_cast<int>(blockIdx.x);
@@ -131,16 +130,9 @@ __global__ void pivot_kernel(View<T> view, const Control *control, Layout<T> l)
         if (f < view.d)
             l.pivots[g * view.d + f] = view.centroids[f] + mean;
     }
-    square = sum_lanes(square);
-    if ((threadIdx.x & 31) == 0)
-        partial[threadIdx.x / 32] = square;
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        float sum = 0.0f;
-        for (const float part : partial)
-            sum += part;
-        l.groups_at->half_norm[g] = members > 0 ? sum / 2 : infinity();
-    }
+    square = sum_in_block<256>(square);
+    if (threadIdx.x == 0)
+        l.groups_at->half_norm[g] = members > 0 ? square / 2 : infinity();
 }
 
 } // namespace

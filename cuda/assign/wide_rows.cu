@@ -55,7 +55,6 @@ struct WideArguments {
 // A block a centroid: its way, and the centroid for the next time.
 __global__ void __launch_bounds__(threads) way_kernel(View<float> view, const Control *control, Kept kept)
 {
-    __shared__ double parts[threads / 32];
     if (block_stopped(control))
         return;
     const int self = static_cast<int>(threadIdx.x);
@@ -67,15 +66,9 @@ __global__ void __launch_bounds__(threads) way_kernel(View<float> view, const Co
         sum = ::fma(difference, difference, sum);
         kept.last[from + f] = now;
     }
-    sum = sum_lanes(sum);
-    if (self % 32 == 0)
-        parts[self / 32] = sum;
-    __syncthreads();
-    if (self != 0)
-        return;
-    for (int warp = 1; warp < threads / 32; ++warp)
-        sum += parts[warp];
-    kept.way[blockIdx.x] = __double2float_ru(::sqrt(sum) * (1.0 + 0x1p-30));
+    sum = sum_in_block<threads>(sum);
+    if (self == 0)
+        kept.way[blockIdx.x] = __double2float_ru(::sqrt(sum) * (1.0 + 0x1p-30));
 }
 
 // What a gap loses, by the label.

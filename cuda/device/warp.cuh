@@ -1,4 +1,5 @@
-// warp.cuh - what neighbouring lanes of a warp find out together: all lanes call, and all get the answer.
+// warp.cuh - what neighbouring lanes of a warp, or all threads of a block, find out together: all of them call, and all
+// get the answer.
 #pragma once
 
 namespace pgkm::cuda {
@@ -23,6 +24,22 @@ template <int Lanes = 32, typename V>
 __device__ inline V max_lanes(V value)
 {
     return join_lanes<Lanes>(value, [](V a, V b) { return max(a, b); });
+}
+
+// Over a block of so many threads, warp by warp.
+template <int Threads, typename V>
+__device__ inline V sum_in_block(V mine)
+{
+    __shared__ V parts[Threads / 32];
+    mine = sum_lanes(mine);
+    __syncthreads(); // all have read what another sum left there
+    if (threadIdx.x % 32 == 0)
+        parts[threadIdx.x / 32] = mine;
+    __syncthreads();
+    V sum = 0;
+    for (const V part : parts)
+        sum += part;
+    return sum;
 }
 
 } // namespace pgkm::cuda

@@ -53,11 +53,8 @@ void assign_problem(Data &data, const PgkmProblem &problem, PgkmAssignment &out)
     });
     const std::size_t n_totals = out.totals == nullptr ? 0 : device.totals.count();
     const Claim claim(context.host_budget, 8 * (n_totals + device.masses.count() + k * measure_sums));
-    std::vector<std::int64_t> totals(n_totals), masses(device.masses.count()), measured(k * measure_sums);
-    device.totals.download(totals.data(), n_totals, device.stream());
-    device.masses.download(masses.data(), masses.size(), device.stream());
-    sums.download(measured.data(), measured.size(), device.stream());
-    context.wait(device.stream());
+    const std::vector<std::int64_t> totals = context.fetch(device.totals.get(), n_totals),
+                                    masses = context.fetch(device.masses), measured = context.fetch(sums);
     if (out.totals != nullptr)
         store(out.totals, totals, device.weighted);
     if (out.masses != nullptr)

@@ -199,9 +199,8 @@ class Summariser {
                 values, weights, data_.host.d, ranges_.get(), device_bounds_.get(), device_weight_.get());
             launched("bounds_kernel");
         });
-        device_bounds_.download(bounds_.data(), n_features_, stream());
-        device_weight_.download(weight_.data(), count_, stream());
-        data_.context.wait(stream());
+        bounds_ = data_.context.fetch(device_bounds_);
+        weight_ = data_.context.fetch(device_weight_);
         for (std::size_t p = 0; p < count_; ++p)
             if (problems_[p].peers != nullptr)
                 widen(p);
@@ -221,9 +220,7 @@ class Summariser {
                 values, data_.host.d, ranges_.get(), device_scales.get(), device_sums.get());
             launched("moments_kernel");
         });
-        std::vector<MomentSums> sums(n_features_);
-        device_sums.download(sums.data(), n_features_, stream());
-        data_.context.wait(stream());
+        std::vector<MomentSums> sums = data_.context.fetch(device_sums);
         const auto d = static_cast<std::size_t>(data_.host.d);
         static_assert(sizeof(MomentSums) == 6 * sizeof(std::int64_t));
         for (std::size_t p = 0; p < count_; ++p)

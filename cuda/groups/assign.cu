@@ -199,9 +199,7 @@ void assign_groups(Data &data, const PgkmProblem *problems, const std::vector<st
     download_rows(context, distances, distance_rows);
     if (!want_sums)
         return;
-    std::vector<std::int64_t> host_sums(sums.count());
-    sums.download(host_sums.data(), host_sums.size(), stream);
-    context.wait(stream);
+    const std::vector<std::int64_t> host_sums = context.fetch(sums);
     for (std::size_t i = 0; i < which.size(); ++i)
         store(host_sums.data() + packed.problems[i].cluster * all, packed.problems[i].k, d, width,
               assignments[which[i]]);

@@ -333,10 +333,8 @@ std::vector<std::int64_t> fit_groups(Data &data, PgkmProblem *problems, const st
                   packed.problems);
     context.report("iterating", 0, 0, 0.0);
     context.wait(stream, cancel.get());
-    std::vector<T> centroids(packed.centroids.count());
-    packed.centroids.download(centroids.data(), centroids.size(), stream);
-    packed.device_problems.download(packed.problems.data(), packed.problems.size(), stream);
-    context.wait(stream);
+    const std::vector<T> centroids = context.fetch(packed.centroids);
+    packed.problems = context.fetch(packed.device_problems);
     for (std::size_t i = 0; i < which.size(); ++i) {
         const GroupProblem &from = packed.problems[i];
         if (from.stop == empty_cluster || from.stop == compare_labels) {

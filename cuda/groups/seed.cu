@@ -10,7 +10,7 @@
 // Paper: Arthur, Vassilvitskii 2007, k-means++.
 #include <algorithm>
 
-#include "seed/sampler.cuh"
+#include "seed/draws.cuh"
 #include "numeric/row_key.hpp"
 #include "plan/stages.hpp"
 #include "groups/groups.hpp"
@@ -25,46 +25,11 @@ constexpr int staged_d = 16; // candidates of at most so many features are stage
 
 struct Shared {
     double candidate[together][staged_d];
-    unsigned long long parts[warps];
     std::int64_t picks[most_trials];
     unsigned long long potential[most_trials];
     double largest[warps];
     int best;
 };
-
-__device__ unsigned long long sum_in_block(Shared &s, unsigned long long mine)
-{
-    mine = sum_lanes(mine);
-    __syncthreads();
-    if ((threadIdx.x & 31) == 0)
-        s.parts[threadIdx.x / 32] = mine;
-    __syncthreads();
-    unsigned long long sum = 0;
-    for (const unsigned long long part : s.parts)
-        sum += part;
-    return sum;
-}
-
-// The row of the first position whose running sum passes the target, of the last one where all masses are 0; one warp.
-template <typename T>
-__device__ std::int64_t find_row(const SeedRows<T> &rows, unsigned long long target, bool first, double scale)
-{
-    const int lane = static_cast<int>(threadIdx.x & 31);
-    for (std::int64_t base = 0; base < rows.n; base += 32) {
-        unsigned long long running =
-            base + lane < rows.n ? seed_mass(rows, row_at(rows, base + lane), first, scale) : 0;
-        for (int offset = 1; offset < 32; offset <<= 1) {
-            const unsigned long long lower = __shfl_up_sync(~0u, running, offset);
-            if (lane >= offset)
-                running += lower;
-        }
-        const unsigned passed = __ballot_sync(~0u, running > target);
-        if (passed != 0)
-            return row_at(rows, base + __ffs(static_cast<int>(passed)) - 1);
-        target -= __shfl_sync(~0u, running, 31);
-    }
-    return row_at(rows, rows.n - 1);
-}
 
 // One row and its exact distances to rows that were picked. With D > 0 the row lies in registers
 // and the picked rows in shared memory, both padded with zeros: fma(0, 0, sum) changes nothing.
@@ -133,7 +98,7 @@ __device__ void sum_potentials(const SeedRows<T> &rows, Shared &s, int trials, d
 #pragma unroll
         for (int t = 0; t < together; ++t)
             if (t < some) {
-                const unsigned long long sum = sum_in_block(s, mine[t]);
+                const unsigned long long sum = sum_in_block<group_threads>(mine[t]);
                 if (threadIdx.x == 0)
                     s.potential[first + t] = sum;
             }
@@ -187,16 +152,17 @@ __global__ void __launch_bounds__(group_threads, 3)
         unsigned long long mine = 0;
         for (std::int64_t i = threadIdx.x; i < rows.n; i += group_threads)
             mine += seed_mass(rows, i, first, scale);
-        const unsigned long long total = sum_in_block(s, mine);
+        const unsigned long long total = sum_in_block<group_threads>(mine);
         const int draws = first ? 1 : trials;
         for (int t = static_cast<int>(threadIdx.x / 32); t < draws; t += warps) {
             const std::uint64_t index =
                 first ? 0 : static_cast<std::uint64_t>(count) * 64 + static_cast<std::uint64_t>(t);
             const std::uint64_t bits = draw(key.seed, key.restart, first ? key.first : key.trial, 0, index);
-            const std::int64_t row =
-                find_row(rows, static_cast<unsigned long long>(scale_draw(bits, total)), first, scale);
+            const Found place = find_in_warp(rows.n, scale_draw(bits, total), [&](std::int64_t i) {
+                return seed_mass(rows, row_at(rows, i), first, scale);
+            });
             if ((threadIdx.x & 31) == 0)
-                s.picks[t] = row;
+                s.picks[t] = row_at(rows, place.index);
         }
         __syncthreads();
         if (!first)
@@ -254,10 +220,8 @@ std::vector<std::int64_t> seed_groups(Data &data, PgkmProblem *problems, const s
         data.host.d, packed.device_problems.get(), nearest.get(), order.get(), chosen.get(), key, cancel.get());
     launched("groups seed_kernel");
     context.wait(stream, cancel.get());
-    std::vector<std::int64_t> rows(chosen.count());
-    chosen.download(rows.data(), rows.size(), stream);
-    packed.device_problems.download(packed.problems.data(), packed.problems.size(), stream);
-    context.wait(stream);
+    const std::vector<std::int64_t> rows = context.fetch(chosen);
+    packed.problems = context.fetch(packed.device_problems);
     const T *values = static_cast<const T *>(data.host.values);
     for (std::size_t i = 0; i < which.size(); ++i) {
         const GroupProblem &from = packed.problems[i];

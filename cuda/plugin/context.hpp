@@ -60,6 +60,25 @@ struct Context {
     void wait(cudaStream_t stream, std::int32_t *stop = nullptr, const std::function<void()> &tick = {});
     // The same for an event, with stop_flag: for waits while more is still to be enqueued.
     void wait(cudaEvent_t event);
+    // Values on the device, once the compute stream has made them: a copy alone would wait without a look at the cancel
+    // flag.
+    template <typename T>
+    std::vector<T> fetch(const T *from, std::size_t count)
+    {
+        wait(compute.get());
+        std::vector<T> values(count);
+        if (count != 0)
+            checked("cudaMemcpyAsync", [&] {
+                return cudaMemcpyAsync(values.data(), from, count * sizeof(T), cudaMemcpyDeviceToHost, compute.get());
+            });
+        wait(compute.get());
+        return values;
+    }
+    template <typename T>
+    std::vector<T> fetch(const DeviceArray<T> &array)
+    {
+        return fetch(array.get(), array.count());
+    }
     // Device memory for a stage, valid until the next call; work enqueued before in the compute
     // stream may still use it, so it only ever grows between waits.
     std::int64_t *scratch(std::size_t bytes);

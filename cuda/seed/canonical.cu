@@ -18,6 +18,7 @@
 #include "plan/stages.hpp"
 #include "plugin/upload.hpp"
 #include "seed/host_order.hpp"
+#include "seed/kernels.hpp"
 #include "seed/shared_rows.hpp"
 
 namespace pgkm::cuda {
@@ -96,17 +97,7 @@ __global__ void __launch_bounds__(threads)
         positions[i] = order[positions[i]];
 }
 
-// Calls body(first, count) for parts of n rows that take a launch some 10 ms, and waits after each: a cancel is seen
-// there.
-template <typename Body>
-void in_parts(Context &context, std::int64_t n, std::int32_t d, Body &&body)
-{
-    const std::int64_t most = std::max<std::int64_t>((std::int64_t{1} << 30) / d, 1);
-    for (std::int64_t first = 0; first < n; first += most) {
-        body(first, std::min(most, n - first));
-        context.wait(context.compute.get());
-    }
-}
+constexpr double terms_of_feature = 28.0; // a term of a key takes as long as so many of a distance
 
 cudaError_t sort_pairs(void *storage, std::size_t &bytes, cub::DoubleBuffer<std::uint64_t> &keys,
                        cub::DoubleBuffer<std::uint32_t> &rows, std::int64_t n, cudaStream_t stream)
@@ -147,7 +138,7 @@ class KeySort {
     void add(const T *values, std::int64_t first, std::int64_t n, std::int32_t d)
     {
         const int lanes = lanes_for(d);
-        in_parts(context_, n, d, [&](std::int64_t from, std::int64_t some) {
+        in_parts(context_, n, terms_of_feature * d, [&](std::int64_t from, std::int64_t some) {
             key_kernel<<<blocks_for(some, threads / lanes, most_blocks()), threads, 0, stream()>>>(
                 values + from * d, some, d, lanes, keys() + first + from);
             launched("key_kernel");
@@ -166,15 +157,13 @@ class KeySort {
         DeviceArray<std::int32_t> device_open(context_.budget, 1);
         device_open.fill_zero(stream());
         const int lanes = lanes_for(table.d);
-        in_parts(context_, n_ - 1, table.d, [&](std::int64_t first, std::int64_t some) {
+        in_parts(context_, n_ - 1, terms_of_feature * table.d, [&](std::int64_t first, std::int64_t some) {
             compare_kernel<<<blocks_for(some, threads / lanes, most_blocks()), threads, 0, stream()>>>(
                 table, lanes, keys.Current(), rows.Current(), first + 1, first + some + 1, device_open.get());
             launched("compare_kernel");
         });
-        std::int32_t open = 0;
-        device_open.download(&open, 1, stream());
-        context_.wait(stream());
-        return {std::move(keys_[keys.selector]), std::move(rows_[rows.selector]), open != 0};
+        const bool open = context_.fetch(device_open)[0] != 0;
+        return {std::move(keys_[keys.selector]), std::move(rows_[rows.selector]), open};
     }
 
   private:
@@ -290,9 +279,7 @@ void look_up_rows(Context &context, const std::uint32_t *order, std::vector<std:
     look_up_kernel<<<static_cast<unsigned>((count + threads - 1) / threads), threads, 0, stream>>>(order, rows.get(),
                                                                                                    count);
     launched("look_up_kernel");
-    context.wait(stream);
-    rows.download(positions.data(), positions.size(), stream);
-    context.wait(stream);
+    positions = context.fetch(rows);
 }
 
 template std::optional<KeyedRows> sort_by_key<float>(Data &, std::int64_t, std::int64_t);

@@ -9,22 +9,6 @@
 
 namespace pgkm::cuda {
 
-// The sum of a value of each thread, in all threads.
-template <int Threads>
-__device__ inline unsigned long long sum_in_block(unsigned long long mine)
-{
-    __shared__ unsigned long long parts[Threads / 32];
-    mine = sum_lanes(mine);
-    __syncthreads();
-    if ((threadIdx.x & 31) == 0)
-        parts[threadIdx.x / 32] = mine;
-    __syncthreads();
-    unsigned long long sum = 0;
-    for (const unsigned long long part : parts)
-        sum += part;
-    return sum;
-}
-
 __device__ inline UInt128 join_halves(unsigned long long high, unsigned long long low)
 {
     return (UInt128{high} << 64) | low;

@@ -133,41 +133,20 @@ class Greedy {
                 break;
             step();
         }
-        std::vector<std::int64_t> positions(count(fetch().count));
-        chosen_.download(positions.data(), positions.size(), stream());
-        context_.wait(stream());
-        return positions;
+        return context_.fetch(chosen_.get(), count(fetch().count));
     }
 
   private:
-    static constexpr double terms_per_wait = 3e10; // of exact distances: some 10 ms
-
     static std::size_t count(std::int64_t n) { return static_cast<std::size_t>(n); }
     cudaStream_t stream() const { return context_.compute.get(); }
 
-    SeedState fetch()
-    {
-        SeedState state;
-        context_.wait(stream()); // the copy itself would wait without a look at the cancel flag
-        checked("cudaMemcpyAsync", [&] {
-            return cudaMemcpyAsync(&state, &rows_.state->seed, sizeof state, cudaMemcpyDeviceToHost, stream());
-        });
-        context_.wait(stream());
-        return state;
-    }
+    SeedState fetch() { return context_.fetch(&rows_.state->seed, 1)[0]; }
 
-    // Calls body(first, count) for parts of so many rows that take some 10 ms, `distances` a row; waits between them.
+    // `distances` a row.
     template <typename Body>
     void in_parts(std::int64_t all, int distances, Body &&body)
     {
-        const auto terms = static_cast<std::int64_t>(terms_per_wait / distances / rows_.d);
-        const std::int64_t most =
-            std::max(terms, std::int64_t{1024}) / 32 * 32; // whole tiles, and whole warps' entries
-        for (std::int64_t first = 0; first < all; first += most) {
-            if (first != 0)
-                context_.wait(stream());
-            body(first, std::min(most, all - first));
-        }
+        cuda::in_parts(context_, all, static_cast<double>(distances) * rows_.d, body);
     }
 
     void make_halves()

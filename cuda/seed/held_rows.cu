@@ -341,14 +341,9 @@ std::optional<std::vector<std::int64_t>> held_positions(Context &context, const 
                                                dim3(static_cast<unsigned>(blocks)), dim3(threads), arguments, bytes,
                                                stream);
         });
-        context.wait(stream); // the copy itself would wait without a look at the cancel flag
-        state.download(&host, 1, stream);
-        context.wait(stream);
+        host = context.fetch(state)[0];
     }
-    std::vector<std::int64_t> positions(static_cast<std::size_t>(host.count));
-    chosen.download(positions.data(), positions.size(), stream);
-    context.wait(stream);
-    return positions;
+    return context.fetch(chosen.get(), static_cast<std::size_t>(host.count));
 }
 
 template std::optional<std::vector<std::int64_t>> held_positions<float>(Context &, const SeedRows<float> &,

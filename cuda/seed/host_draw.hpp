@@ -20,10 +20,7 @@ void draw_on_host(Context &context, const SeedRows<T> &rows, const DeviceArray<S
         checked("cudaMemcpyAsync",
                 [&] { return cudaMemcpyAsync(on_device.get(), &state, sizeof state, cudaMemcpyHostToDevice, stream); });
     };
-    SeedState state;
-    context.wait(stream);
-    on_device.download(&state, 1, stream);
-    context.wait(stream);
+    SeedState state = context.fetch(on_device)[0];
     if (!first && (state.done != 0 || state.largest == 0)) {
         state.done = 1;
         return send(state);

@@ -1,9 +1,28 @@
 // kernels.hpp (seed) - the steps of a seeding, each only enqueued; faults of a launch throw Error.
 #pragma once
 
+#include <algorithm>
+
+#include "plugin/context.hpp"
 #include "seed/sampler.cuh"
 
 namespace pgkm::cuda {
+
+// Terms of exact distances that take some 10 ms: a cancel is seen between such parts of the work.
+inline constexpr double terms_per_wait = 3e10;
+
+// Calls body(first, count) for parts of n rows, each with `terms` as long as one of a distance; waits between them.
+// Parts are whole warps' rows.
+template <typename Body>
+void in_parts(Context &context, std::int64_t n, double terms, Body &&body)
+{
+    const auto most = static_cast<std::int64_t>(std::clamp(terms_per_wait / terms, 1024.0, 1e18)) / 32 * 32;
+    for (std::int64_t first = 0; first < n; first += most) {
+        if (first != 0)
+            context.wait(context.compute.get());
+        body(first, std::min(most, n - first));
+    }
+}
 
 template <typename T>
 struct SeedKernels {

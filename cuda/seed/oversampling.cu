@@ -92,10 +92,7 @@ std::vector<Int128> sum_by_candidate(Data &data, const PgkmProblem &problem, std
                 context.wait(stream);
             }
         });
-    std::vector<std::int64_t> sums(masses.count());
-    masses.download(sums.data(), sums.size(), stream);
-    context.wait(stream);
-    return join_masses(sums, count, parts == 2);
+    return join_masses(context.fetch(masses), count, parts == 2);
 }
 
 template <typename T>

@@ -62,7 +62,7 @@ class Seeder {
         const int trials = greedy_trials(k);
         // So many steps are enqueued at a time as take some 10 ms: a cancel is seen between them.
         const double terms = static_cast<double>(rows_.n) * rows_.d * (trials + 1);
-        const auto at_once = static_cast<std::int32_t>(std::clamp(3e10 / terms, 1.0, 32.0));
+        const auto at_once = static_cast<std::int32_t>(std::clamp(terms_per_wait / terms, 1.0, 32.0));
         for (std::int32_t i = known; i < k; ++i) {
             if ((i - known) % at_once == 0 && fetch().done != 0)
                 return;
@@ -70,21 +70,10 @@ class Seeder {
         }
     }
 
-    SeedState fetch()
-    {
-        SeedState state;
-        context_.wait(stream()); // the copy itself would wait without a look at the cancel flag
-        state_.download(&state, 1, stream());
-        context_.wait(stream());
-        return state;
-    }
-
+    SeedState fetch() { return context_.fetch(state_)[0]; }
     std::vector<std::int64_t> chosen()
     {
-        std::vector<std::int64_t> rows(static_cast<std::size_t>(fetch().count));
-        chosen_.download(rows.data(), rows.size(), stream());
-        context_.wait(stream());
-        return rows;
+        return context_.fetch(chosen_.get(), static_cast<std::size_t>(fetch().count));
     }
 
     // The rows of a round of k-means||, in the order of their draws; none when no row lies apart.
@@ -95,11 +84,7 @@ class Seeder {
         const NearArray<UInt128> parts(context_.budget, context_.host_budget, seed_parts + 1);
         const DeviceArray<std::int64_t> drawn(context_.budget, draws);
         kernels_.draw_round(rows_, round, static_cast<std::int64_t>(draws), parts.get(), drawn.get());
-        context_.wait(stream());
-        std::vector<std::int64_t> rows(draws);
-        drawn.download(rows.data(), draws, stream());
-        context_.wait(stream());
-        return rows;
+        return context_.fetch(drawn);
     }
 
     // Adds rows whose values are given, as many at a time as half of the device's limit holds.
@@ -165,24 +150,20 @@ class Seeder {
   private:
     cudaStream_t stream() const { return context_.compute.get(); }
 
-    // Calls body(part) for slices of rows that take some 10 ms each, `candidates` distances a row, and waits
-    // between them, since a cancel is seen there.
+    // Calls body(part) for parts of rows, `candidates` distances a row.
     template <typename Body>
     void in_parts(const SeedRows<T> &rows, std::int32_t candidates, Body &&body)
     {
-        const double terms = static_cast<double>(candidates) * rows.d;
-        const auto most = static_cast<std::int64_t>(std::max(3e10 / terms, 1024.0));
-        for (std::int64_t first = 0; first < rows.n; first += most) {
+        const auto take = [&](std::int64_t first, std::int64_t count) {
             SeedRows<T> part = rows;
             part.values += first * rows.d;
             if (part.weights != nullptr)
                 part.weights += first;
             part.nearest += first;
-            part.n = std::min(most, rows.n - first);
-            if (first != 0)
-                context_.wait(stream());
+            part.n = count;
             body(part);
-        }
+        };
+        cuda::in_parts(context_, rows.n, static_cast<double>(candidates) * rows.d, take);
     }
 
     template <typename Body>
