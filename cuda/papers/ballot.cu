@@ -12,7 +12,7 @@ namespace {
 constexpr int warps = 8;
 constexpr int most_slots = 4; // features of a lane; more come in windows, a grid row each
 
-// copies: one for each block of a cluster, k x d. The grid's first extent is k x copies.count.
+// copies: one for each block of a cluster, k x d x 2. The grid's first extent is k x copies.count.
 template <int Slots, typename T>
 __global__ void __launch_bounds__(warps * 32)
     ballot_kernel(View<T> view, const Control *control, const std::int32_t *labels, Copies copies)
@@ -49,25 +49,10 @@ __global__ void __launch_bounds__(warps * 32)
         std::int64_t sum = 0;
         for (int w = 0; w < warps; ++w)
             sum += of_warp[w][i];
-        copies.sums[block * copies.n_sums + std::int64_t{cluster} * view.d + window + i] = sum;
-    }
-}
-
-// A block for each cluster.
-__global__ void merge_blocks_kernel(Copies copies, const Control *control, int d, std::int64_t *totals)
-{
-    if (stopped(control))
-        return;
-    for (int f = static_cast<int>(threadIdx.x); f < d; f += static_cast<int>(blockDim.x)) {
-        const std::int64_t at = std::int64_t{blockIdx.x} * d + f;
-        std::int64_t hi = 0, lo = 0;
-        for (int c = 0; c < copies.count; ++c) {
-            const std::int64_t sum = copies.sums[c * copies.n_sums + at], upper = sum >> limb_bits;
-            hi += upper;
-            lo += sum - upper * (std::int64_t{1} << limb_bits);
-        }
-        totals[2 * at] += hi;
-        totals[2 * at + 1] += lo;
+        const std::int64_t upper = sum >> limb_bits;
+        std::int64_t *to = copies.sums + block * copies.n_sums + (std::int64_t{cluster} * view.d + window + i) * 2;
+        to[0] = upper;
+        to[1] = sum - upper * (std::int64_t{1} << limb_bits);
     }
 }
 
@@ -79,8 +64,7 @@ void launch(const Stage<T> &stage, const View<T> &view, const std::int32_t *labe
                     static_cast<unsigned>((view.d + Slots * 32 - 1) / (Slots * 32)));
     ballot_kernel<Slots><<<grid, warps * 32, 0, stage.stream>>>(view, stage.control, labels, copies);
     launched("ballot_kernel");
-    merge_blocks_kernel<<<static_cast<unsigned>(view.k), 128, 0, stage.stream>>>(copies, stage.control, view.d, totals);
-    launched("merge_blocks_kernel");
+    merge_copies(copies, totals, stage.control, stage.stream);
 }
 
 template <typename T>
@@ -90,7 +74,7 @@ void sum(const Stage<T> &stage, const View<T> &view, const std::int32_t *labels,
     const std::int64_t least = (view.n + partial_sum_length - 1) / partial_sum_length;
     const int wanted = blocks_for(view.n, 1024, (stage.context.facts.multiprocessors * 16 + view.k - 1) / view.k);
     Copies copies =
-        make_copies(stage.context, std::int64_t{view.k} * view.d,
+        make_copies(stage.context, std::int64_t{view.k} * view.d * 2,
                     static_cast<int>(std::clamp<std::int64_t>(least, wanted, std::numeric_limits<int>::max() / view.k)),
                     std::int64_t{256} << 20, stage.stream);
     if (copies.count == 0 || view.d > 65535 * most_slots * 32)
