@@ -105,10 +105,9 @@ static bool may_join(const AggregateState *a, const AggregateState *b)
 /* States chosen for one call. */
 struct Batch {
     PgkmRequest request; /* with groups like the first one's */
-    PgkmGroup *groups;
+    PgkmGroup *groups;   /* room for MOST_GROUPS, as in states */
     AggregateState **states;
     int64 n;
-    int64 capacity;
     uint64 bytes_left;
 };
 
@@ -126,11 +125,6 @@ static bool add(Batch *batch, AggregateState *state)
 
     if (bytes > batch->bytes_left || is_full(batch))
         return false;
-    if (batch->n == batch->capacity) {
-        batch->capacity *= 2;
-        batch->groups = (PgkmGroup *)repalloc_huge(batch->groups, batch->capacity * sizeof(PgkmGroup));
-        batch->states = (AggregateState **)repalloc_huge(batch->states, batch->capacity * sizeof(AggregateState *));
-    }
     batch->bytes_left -= bytes;
     batch->groups[batch->n] = group;
     batch->states[batch->n++] = state;
@@ -143,9 +137,8 @@ static void start_batch(Batch *batch, const AggregateState *state)
     const PgkmGroup none = {NULL, NULL, 0, 0};
 
     memset(batch, 0, sizeof *batch);
-    batch->capacity = 64;
-    batch->groups = (PgkmGroup *)palloc(batch->capacity * sizeof(PgkmGroup));
-    batch->states = (AggregateState **)palloc(batch->capacity * sizeof(AggregateState *));
+    batch->groups = (PgkmGroup *)palloc(MOST_GROUPS * sizeof(PgkmGroup));
+    batch->states = (AggregateState **)palloc(MOST_GROUPS * sizeof(AggregateState *));
     pgkm_group_request(&state->group, state->rows, &batch->request);
     batch->request.groups = &none;
     batch->request.n_groups = 1;

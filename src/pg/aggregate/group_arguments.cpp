@@ -24,8 +24,12 @@ void pgkm_group_begin(PgkmGroupArguments *group, const FitKind *kind, MemoryCont
     group->k = pgkm_check_k(k);
     group->constant_options = constant_options;
     group->given = *options;
-    if (!options->isnull) /* arrays stay in this copy */
-        group->given.value = datumCopy(PointerGetDatum(flat_options(options->value)), false, -1);
+    if (!options->isnull) {
+        const Datum flat = PointerGetDatum(flat_options(options->value));
+
+        /* A constant lives as long as the query: all groups have one copy. Arrays stay in it. */
+        group->given.value = constant_options ? flat : datumCopy(flat, false, -1);
+    }
     pgkm_options_read(kind->options, &group->given, NULL, &group->options);
     MemoryContextSwitchTo(caller);
 }

@@ -20,7 +20,7 @@ struct PgkmGroupArguments {
     bool constant_options; /* the query cannot change them from row to row */
 };
 
-/* Takes the first row's arguments over; what is kept goes to `context`. Errors as of
+/* Takes the first row's arguments over; what is kept goes to `context`, but for constant options. Errors as of
  * pgkm_check_k and pgkm_options_read. */
 void pgkm_group_begin(PgkmGroupArguments *group, const FitKind *kind, MemoryContext context, const NullableDatum *k,
                       const NullableDatum *options, bool constant_options);

@@ -76,7 +76,7 @@ static AggregateState *copy_state(MemoryContext context, const AggregateState *f
     AggregateState *const state = (AggregateState *)MemoryContextAllocZero(context, sizeof(AggregateState));
     const NullableDatum k = {Int64GetDatum(from->group.k), false};
 
-    pgkm_group_begin(&state->group, from->group.kind, context, &k, &from->group.given, true);
+    pgkm_group_begin(&state->group, from->group.kind, context, &k, &from->group.given, false);
     state->rows = pgkm_rows_create(context, from->rows->element, from->rows->d, from->rows->weighted);
     return state;
 }

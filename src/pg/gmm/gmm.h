@@ -29,10 +29,7 @@ void pgkm_gmm_check_size(const PgkmRequest *request, int64 k, int64 n);
 Datum pgkm_gmm_model_of_fit(const PgkmResult *result, const PgkmRequest *request, const TableCall *call,
                             TupleDesc tupdesc);
 
-/* Unpacks and checks a gmm_model, without the factors, which take long where there are many features. */
-void pgkm_gmm_fields_read(Datum composite, MemoryContext context, PgkmGmmModel *model);
-
-/* The same with factors; 22023 when a covariance is singular. */
+/* Unpacks and checks a gmm_model; 22023 when a covariance is singular. */
 void pgkm_gmm_model_read(Datum composite, MemoryContext context, PgkmGmmModel *model);
 
 /* How a fit went. */

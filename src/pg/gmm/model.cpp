@@ -101,7 +101,8 @@ static const double *read_log_weights(const PgkmModelFields *from, const double 
     return logarithms;
 }
 
-void pgkm_gmm_fields_read(Datum composite, MemoryContext context, PgkmGmmModel *model)
+/* All but the factors, which take long where there are many features. */
+static void read_fields(Datum composite, MemoryContext context, PgkmGmmModel *model)
 {
     PgkmMixture *const mixture = &model->mixture;
     PgkmModelFields from;
@@ -139,7 +140,7 @@ void pgkm_gmm_model_read(Datum composite, MemoryContext context, PgkmGmmModel *m
     PgkmMixture *const mixture = &model->mixture;
     PgkmError error;
 
-    pgkm_gmm_fields_read(composite, context, model);
+    read_fields(composite, context, model);
 
     const int64 size = pgkm_covariance_size(mixture->covariance_type, mixture->k, model->d);
     double *const factors = (double *)MemoryContextAllocHuge(context, size * sizeof(double));
@@ -190,7 +191,7 @@ Datum pgkm_gmm_checked(PG_FUNCTION_ARGS)
     PgkmGmmModel model;
 
     pgkm_model_open(composite, &model_type, CurrentMemoryContext, &fields);
-    pgkm_gmm_fields_read(composite, CurrentMemoryContext, &model);
+    read_fields(composite, CurrentMemoryContext, &model);
 
     if (model.scale != NULL) {
         const PgkmCovariance own = model.mixture.covariance_type;

@@ -236,16 +236,6 @@ static bool copy_float8(const PgkmVector *vector, double *out, PgkmRowFault *fau
     }
 }
 
-bool pgkm_copy_vector(const PgkmVector *vector, PgkmElement element, void *out, PgkmRowFault *fault)
-{
-    if (element == PGKM_FLOAT64)
-        return copy_float8(vector, (double *)out, fault);
-    /* Only real[] has float32 arithmetic. */
-    if (vector->element_type != FLOAT4OID)
-        return fail(fault, PGKM_ROW_TYPE, 0);
-    return copy_float4(vector->data, vector->length, (float *)out, fault);
-}
-
 bool pgkm_copy_row(const PgkmVector *vector, PgkmElement element, int32 d, void *out, PgkmRowFault *fault)
 {
     if (unlikely(vector->length != d)) {
@@ -253,7 +243,12 @@ bool pgkm_copy_row(const PgkmVector *vector, PgkmElement element, int32 d, void 
         fault->found = vector->length;
         return fail(fault, PGKM_ROW_LENGTH, 0);
     }
-    return pgkm_copy_vector(vector, element, out, fault);
+    if (element == PGKM_FLOAT64)
+        return copy_float8(vector, (double *)out, fault);
+    /* Only real[] has float32 arithmetic. */
+    if (vector->element_type != FLOAT4OID)
+        return fail(fault, PGKM_ROW_TYPE, 0);
+    return copy_float4(vector->data, vector->length, (float *)out, fault);
 }
 
 bool pgkm_read_number(Datum value, Oid type, int32 position, double *out, PgkmRowFault *fault)

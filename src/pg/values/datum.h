@@ -68,11 +68,8 @@ bool pgkm_open_vector(Datum array, PgkmVector *vector, PgkmRowFault *fault);
  * number. False for any other, with whatever in `out`. */
 bool pgkm_copy_plain(Datum array, int32 d, float *out);
 
-/* Writes the vector's values as `element` (float or double) to `out`; false and *fault when
- * a value is not finite or too large. */
-bool pgkm_copy_vector(const PgkmVector *vector, PgkmElement element, void *out, PgkmRowFault *fault);
-
-/* The same for a row that must have d elements. */
+/* Writes the values of a vector that must have d elements as `element` (float or double) to `out`; false and *fault
+ * when it has not, or a value is not finite or too large. */
 bool pgkm_copy_row(const PgkmVector *vector, PgkmElement element, int32 d, void *out, PgkmRowFault *fault);
 
 /* A number of any feature type but numeric, or a boolean (1 for true), as float64, whatever it is; false for another
