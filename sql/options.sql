@@ -113,3 +113,25 @@ SELECT call, pg_temp.outcome('SELECT count(*) FROM ' || call) FROM unnest(ARRAY[
     $$kmeans_fit('option_rows', '{x,y}', 1, n_init => 2)$$
 ]) AS call;
 DROP TABLE option_rows;
+
+-- Options that a query takes from an outer row, a subquery or a parameter: the groups have the models of options in the call.
+CREATE TABLE option_rows AS SELECT i, kmeans_options(seed => i, init_centroids => ARRAY[ARRAY[i, 0], ARRAY[i + 5, 1]]::float8[], tol => 0) AS o FROM generate_series(1, 4) AS i;
+CREATE TABLE option_data AS SELECT i % 3 AS g, ARRAY[i % 11, i % 7]::float8[] AS f FROM generate_series(1, 300) AS i;
+CREATE TABLE option_wanted AS SELECT i, g, kmeans(f, 2, kmeans_options(seed => i, init_centroids => ARRAY[ARRAY[i, 0], ARRAY[i + 5, 1]]::float8[], tol => 0)) AS m
+FROM generate_series(1, 4) AS i, option_data GROUP BY i, g;
+PREPARE option_given(kmeans_options) AS SELECT count(*) FROM (SELECT g, kmeans(f, 2, $1) AS m FROM option_data GROUP BY g) AS s JOIN option_wanted AS w USING (g, m) WHERE w.i = 2;
+SET plan_cache_mode = force_generic_plan;
+SELECT name, count(*) AS same FROM (
+    SELECT 'outer row' AS name, i, g, m FROM option_rows, LATERAL (SELECT g, kmeans(f, 2, o) AS m FROM option_data GROUP BY g OFFSET 0) AS s
+    UNION ALL SELECT 'subquery', 3, g, kmeans(f, 2, (SELECT o FROM option_rows WHERE i = 3)) FROM option_data GROUP BY g
+    UNION ALL SELECT 'column', i, g, kmeans(f, 2, o) FROM option_rows, option_data GROUP BY i, g) AS s JOIN option_wanted USING (i, g, m) GROUP BY name ORDER BY name;
+EXECUTE option_given(kmeans_options(seed => 2, init_centroids => '{{2,0},{7,1}}', tol => 0));
+RESET plan_cache_mode;
+DO $$
+DECLARE
+    given kmeans_options := (SELECT o FROM option_rows WHERE i = 4);
+BEGIN
+    RAISE NOTICE '% in PL/pgSQL', (SELECT count(*) FROM (SELECT g, kmeans(f, 2, given) AS m FROM option_data GROUP BY g) AS s JOIN option_wanted AS w USING (g, m) WHERE w.i = 4);
+END $$;
+DEALLOCATE option_given;
+DROP TABLE option_rows, option_data, option_wanted;

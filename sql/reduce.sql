@@ -290,6 +290,8 @@ SELECT kmeans_reduce('reduce_rows', '"x"');
 SELECT kmeans_reduce('reduce_rows', '{"value": 1}');
 SELECT kmeans_reduce('reduce_rows', '{"value": "y", "values": "x"}');
 SELECT kmeans_reduce('reduce_rows', '{"value": "y", "let": ["x"]}');
+SELECT kmeans_reduce('reduce_rows', '{"value": "y", "let": 1}');
+SELECT kmeans_reduce('reduce_rows', value => 'y', let => '1');
 SELECT kmeans_reduce('reduce_rows', '{"value": "y", "exact": 1}');
 SELECT kmeans_reduce('reduce_rows', '{"value": "y); DROP TABLE reduce_rows; --"}');
 
