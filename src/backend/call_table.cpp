@@ -40,32 +40,19 @@ Call call_of_one(Call call, std::int64_t i)
 
 void CallRoom::make(std::size_t n)
 {
-    const auto room = [n](auto &of) {
-        of.resize(n);
+    const auto room = [&](auto &of, Function function) {
+        of.resize(call.function == function ? n : 0);
         return of.data();
     };
+    problems.resize(n);
     call.n_problems = static_cast<std::int64_t>(n);
-    call.problems = room(problems);
-    switch (call.function) {
-    case Function::summarise:
-        call.summaries = room(summaries);
-        break;
-    case Function::assign:
-        call.assignments = room(assignments);
-        break;
-    case Function::moments:
-        call.moments = room(moments);
-        break;
-    case Function::em_step:
-        call.mixtures = room(mixtures);
-        call.sums = room(sums);
-        break;
-    case Function::reduce:
-        call.reduced = room(reduced);
-        break;
-    default:
-        break;
-    }
+    call.problems = problems.data();
+    call.summaries = room(summaries, Function::summarise);
+    call.assignments = room(assignments, Function::assign);
+    call.moments = room(moments, Function::moments);
+    call.mixtures = room(mixtures, Function::em_step);
+    call.sums = room(sums, Function::em_step);
+    call.reduced = room(reduced, Function::reduce);
 }
 
 void CallRoom::set(std::size_t i, const Call &from)

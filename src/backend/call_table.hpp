@@ -57,81 +57,55 @@ struct CallTable {
             *context = nullptr;
             return set_error(error, PGKM_UNSUPPORTED, "this backend is opened by a function of its own");
         };
-        table.summarise = summarise;
-        table.seed = seed;
-        table.fit = fit;
-        table.assign = assign;
-        table.moments = moments;
-        table.em_step = em_step;
-        table.reduce = reduce;
+        table.summarise = Entry<Function::summarise, decltype(table.summarise)>::call;
+        table.seed = Entry<Function::seed, decltype(table.seed)>::call;
+        table.fit = Entry<Function::fit, decltype(table.fit)>::call;
+        table.assign = Entry<Function::assign, decltype(table.assign)>::call;
+        table.moments = Entry<Function::moments, decltype(table.moments)>::call;
+        table.em_step = Entry<Function::em_step, decltype(table.em_step)>::call;
+        table.reduce = Entry<Function::reduce, decltype(table.reduce)>::call;
         return table;
     }
 
   private:
-    static Call call_of(Function function, const PgkmProblem *problems, std::int64_t n_problems)
-    {
+    template <Function function, typename Pointer>
+    struct Entry;
+    // A function of the table: its arguments behind the problems, and the error.
+    template <Function function, typename Problem, typename... Arguments>
+    struct Entry<function, PgkmStatus (*)(PgkmData *, Problem *, std::int64_t, Arguments...)> {
+        static PgkmStatus call(PgkmData *data, Problem *problems, std::int64_t n_problems, Arguments... arguments)
+        {
+            Asked asked;
+            asked.call.function = function;
+            asked.call.n_problems = n_problems;
+            asked.call.problems = const_cast<PgkmProblem *>(problems);
+            (asked.take(arguments), ...);
+            return run(data, asked.call, asked.error);
+        }
+    };
+    struct Asked {
         Call call = {};
-        call.function = function;
-        call.n_problems = n_problems;
-        call.problems = const_cast<PgkmProblem *>(problems);
-        return call;
-    }
-    static PgkmStatus summarise(PgkmData *data, const PgkmProblem *problems, std::int64_t n_problems,
-                                std::int32_t want_moments, PgkmSummary *summaries, PgkmError *error)
-    {
-        Call call = call_of(Function::summarise, problems, n_problems);
-        call.want_moments = want_moments;
-        call.summaries = summaries;
-        return run(data, call, error);
-    }
-    static PgkmStatus seed(PgkmData *data, PgkmProblem *problems, std::int64_t n_problems, const PgkmSeedParams *params,
-                           PgkmError *error)
-    {
-        Call call = call_of(Function::seed, problems, n_problems);
-        call.seed = *params;
-        return run(data, call, error);
-    }
-    static PgkmStatus fit(PgkmData *data, PgkmProblem *problems, std::int64_t n_problems, const PgkmFitParams *params,
-                          PgkmError *error)
-    {
-        Call call = call_of(Function::fit, problems, n_problems);
-        call.fit = *params;
-        return run(data, call, error);
-    }
-    static PgkmStatus assign(PgkmData *data, const PgkmProblem *problems, std::int64_t n_problems,
-                             PgkmAssignment *assignments, PgkmError *error)
-    {
-        Call call = call_of(Function::assign, problems, n_problems);
-        call.assignments = assignments;
-        return run(data, call, error);
-    }
-    static PgkmStatus moments(PgkmData *data, const PgkmProblem *problems, std::int64_t n_problems, PgkmMoments *sums,
-                              PgkmError *error)
-    {
-        Call call = call_of(Function::moments, problems, n_problems);
-        call.moments = sums;
-        return run(data, call, error);
-    }
-    static PgkmStatus em_step(PgkmData *data, const PgkmProblem *problems, std::int64_t n_problems,
-                              const PgkmMixture *mixtures, PgkmMixtureSums *sums, PgkmError *error)
-    {
-        Call call = call_of(Function::em_step, problems, n_problems);
-        call.mixtures = const_cast<PgkmMixture *>(mixtures);
-        call.sums = sums;
-        return run(data, call, error);
-    }
-    static PgkmStatus reduce(PgkmData *data, const PgkmProblem *problems, std::int64_t n_problems,
-                             const PgkmReduction *reduction, PgkmReduced *reduced, PgkmError *error)
-    {
-        Call call = call_of(Function::reduce, problems, n_problems);
-        if (data == nullptr)
-            return run(data, call, error);
-        call.reduction = *reduction;
-        call.values = values_in(*reduction);
-        call.cells = cells_in(*reduction);
-        call.reduced = reduced;
-        return run(data, call, error);
-    }
+        PgkmError *error = nullptr;
+
+        void take(std::int32_t want_moments) { call.want_moments = want_moments; }
+        void take(PgkmSummary *summaries) { call.summaries = summaries; }
+        void take(const PgkmSeedParams *params) { call.seed = *params; }
+        void take(const PgkmFitParams *params) { call.fit = *params; }
+        void take(PgkmAssignment *assignments) { call.assignments = assignments; }
+        void take(PgkmMoments *moments) { call.moments = moments; }
+        void take(const PgkmMixture *mixtures) { call.mixtures = const_cast<PgkmMixture *>(mixtures); }
+        void take(PgkmMixtureSums *sums) { call.sums = sums; }
+        void take(PgkmReduced *reduced) { call.reduced = reduced; }
+        void take(PgkmError *where) { error = where; }
+        void take(const PgkmReduction *reduction)
+        {
+            if (reduction == nullptr)
+                return;
+            call.reduction = *reduction;
+            call.values = values_in(*reduction);
+            call.cells = cells_in(*reduction);
+        }
+    };
 };
 
 } // namespace pgkm

@@ -44,7 +44,8 @@ class MessageFields : public FieldArchive<MessageFields> {
             to_->put(values, size);
         else if (n != 0 && values != nullptr && reads(way))
             if constexpr (!std::is_const_v<T>) {
-                const std::vector<T> own = from_->get_all<T>(size);
+                const auto own = from_->get<std::vector<T>>();
+                require_shape(own.size() == size);
                 std::copy(own.begin(), own.end(), values);
             }
     }

@@ -152,14 +152,6 @@ class Reader {
         take(values.data(), count * sizeof(T));
         return values;
     }
-    // A number of values that is known, with it before them.
-    template <typename T>
-    std::vector<T> get_all(std::size_t count)
-    {
-        auto values = get<std::vector<T>>();
-        require_shape(values.size() == count);
-        return values;
-    }
     Operation operation()
     {
         if (get<std::uint32_t>() != message_magic)

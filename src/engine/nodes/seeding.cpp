@@ -231,7 +231,7 @@ void Seeding<T>::make_trials()
 
 // By how much each trial would lower the potential, one after the other.
 template <typename T>
-std::vector<UInt128> Seeding<T>::gains_on_device(const std::vector<T> &values)
+std::vector<UInt128> Seeding<T>::gains_by_distances(const std::vector<T> &values)
 {
     LargeArray<double> squares(nearest_.size());
     std::vector<UInt128> gains;
@@ -260,8 +260,8 @@ std::vector<cpu::GainBounds> Seeding<T>::gains(const std::vector<T> &values)
     std::vector<cpu::GainBounds> bounds;
     trial_gains_.clear();
     trial_rows_.clear();
-    if (cpu_data(*session) == nullptr) {
-        trial_gains_ = gains_on_device(values);
+    if (cpu_data(*session) == nullptr || order.size() == 0) {
+        trial_gains_ = gains_by_distances(values);
         std::transform(trial_gains_.begin(), trial_gains_.end(), std::back_inserter(bounds), bounds_of);
         trial_rows_ = values;
     } else {

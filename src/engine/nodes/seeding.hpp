@@ -1,8 +1,9 @@
 // seeding.hpp - what a server keeps of its rows while they are seeded, and what it answers: masses by key, draws' rows,
 // distances to chosen rows. Which rows are chosen is decided where all servers' answers meet (seeder.hpp).
 //
-// The rows of a round of k-means||, and on a device the trials, meet the backend's assign(). On a CPU trials meet tiles
-// of rows (cpu/seed), as on one server: rows that no trial can win are passed over.
+// The rows of a round of k-means||, and the trials of a device or of a chunk that is seen once, meet the backend's
+// assign(). On a CPU trials meet tiles of rows (cpu/seed), as on one server: rows that no trial can win are passed
+// over.
 #pragma once
 
 #include <cstdint>
@@ -108,7 +109,7 @@ struct Seeding {
     std::int64_t run_end(std::int64_t place, std::int64_t end) const;
     UInt128 run_mass(std::int64_t place, std::int64_t end) const;
     void meet(const std::vector<T> &values, std::int32_t first);
-    std::vector<UInt128> gains_on_device(const std::vector<T> &values);
+    std::vector<UInt128> gains_by_distances(const std::vector<T> &values);
     void make_trials();
     double largest() const;
     void add_chosen(const T *row);
