@@ -42,9 +42,9 @@ static void check_k(int64 a, int64 b)
                  errmsg("k must be the same for all rows of a group, not %lld and %lld", (long long)a, (long long)b)));
 }
 
-static void check_options(const PgkmGroupArguments *group, const PgkmAnyOptions *other)
+void pgkm_check_options(const FitKind *kind, const void *options, const void *other)
 {
-    if (!pgkm_options_same(group->kind->options, &group->options, other))
+    if (!pgkm_options_same(kind->options, options, other))
         ereport(ERROR,
                 (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("options must be the same for all rows of a group")));
 }
@@ -63,7 +63,7 @@ static void compare_options(const PgkmGroupArguments *group, const NullableDatum
             return;
     }
     pgkm_options_read(group->kind->options, &flat, CurrentMemoryContext, &other);
-    check_options(group, &other);
+    pgkm_check_options(group->kind, &group->options, &other);
 }
 
 void pgkm_group_check(const PgkmGroupArguments *group, const NullableDatum *k, const NullableDatum *options)
@@ -82,7 +82,7 @@ bool pgkm_group_same_options(const PgkmGroupArguments *a, const PgkmGroupArgumen
 void pgkm_group_check_equal(const PgkmGroupArguments *a, const PgkmGroupArguments *b)
 {
     check_k(a->k, b->k);
-    check_options(a, &b->options);
+    pgkm_check_options(a->kind, &a->options, &b->options);
 }
 
 /* A parameter keeps its value while one scan lasts, and a group belongs to one scan. */

@@ -28,6 +28,9 @@ void pgkm_group_begin(PgkmGroupArguments *group, const FitKind *kind, MemoryCont
 /* Checks a later row's: 22023 when they differ. */
 void pgkm_group_check(const PgkmGroupArguments *group, const NullableDatum *k, const NullableDatum *options);
 
+/* 22023 unless the options of two rows of a group, as structs of the engine, are the same. */
+void pgkm_check_options(const FitKind *kind, const void *options, const void *other);
+
 /* Whether two groups have the same options; k does not matter. */
 bool pgkm_group_same_options(const PgkmGroupArguments *a, const PgkmGroupArguments *b);
 

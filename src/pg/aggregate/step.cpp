@@ -31,10 +31,7 @@ struct Centroids {
 
 static void open_centroids(FunctionCallInfo fcinfo, int number, Centroids *centroids)
 {
-    if (PG_ARGISNULL(number))
-        ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("centroids must not be null")));
-
-    ArrayType *array = PG_GETARG_ARRAYTYPE_P(number);
+    ArrayType *array = DatumGetArrayTypeP(pgkm_required(&fcinfo->args[number], "centroids"));
 
     if (ARR_NDIM(array) != 2 || ARR_ELEMTYPE(array) != FLOAT8OID)
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),

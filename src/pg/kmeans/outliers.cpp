@@ -146,10 +146,10 @@ Datum pgkm_kmeans_outliers(PG_FUNCTION_ARGS)
     PgkmModel model;
     Outliers outliers = {(Outlier *)palloc(64 * sizeof(Outlier)), 0, 64};
 
-    if (PG_ARGISNULL(OUTLIER_MODEL))
-        ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("model must not be null")));
-    pgkm_model_read(PG_GETARG_DATUM(OUTLIER_MODEL), call->context, &model);
-    call->model_features = pgkm_model_features(PG_GETARG_DATUM(OUTLIER_MODEL));
+    const Datum given = pgkm_required(&fcinfo->args[OUTLIER_MODEL], "model");
+
+    pgkm_model_read(given, call->context, &model);
+    call->model_features = pgkm_model_features(given);
 
     const TableRows *const rows = read_rows(call, fcinfo, &model);
 

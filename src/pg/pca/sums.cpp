@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "pg/aggregate/group_arguments.h"
 #include "pg/pca/pca.h"
 
 extern "C" {
@@ -92,9 +93,7 @@ void pca_sums_check_options(const PcaSums *sums, const PgkmPcaOptions *options)
 {
     const PgkmPcaOptions own = sums->options();
 
-    if (!pgkm_options_same(pca_kind.options, &own, options))
-        ereport(ERROR,
-                (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("options must be the same for all rows of a group")));
+    pgkm_check_options(&pca_kind, &own, options);
 }
 
 /* NULL, or what is wrong with the numbers. */

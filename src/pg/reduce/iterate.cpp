@@ -119,8 +119,7 @@ static void read_arguments(Iteration *iteration, FunctionCallInfo fcinfo)
     ListCell *cell;
 
     for (int i = 0; i < (int)lengthof(names); ++i)
-        if (PG_ARGISNULL(i))
-            ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("%s must not be null", names[i])));
+        pgkm_required(&fcinfo->args[i], names[i]);
     memset(iteration, 0, sizeof *iteration);
     iteration->max_iter = PG_ARGISNULL(ITERATE_MAX_ITER) ? 100 : PG_GETARG_INT32(ITERATE_MAX_ITER);
     if (iteration->max_iter < 1)

@@ -140,9 +140,7 @@ Datum pgkm_reduce_many(PG_FUNCTION_ARGS)
     ReduceCall call;
 
     begin_call(&call, fcinfo, "kmeans_reduce_many", MANY_PARAMS);
-    if (PG_ARGISNULL(MANY_OBJECTS))
-        ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("objects must not be null")));
-    reduce_read_objects(&call.source, PG_GETARG_JSONB_P(MANY_OBJECTS));
+    reduce_read_objects(&call.source, DatumGetJsonbP(pgkm_required(&fcinfo->args[MANY_OBJECTS], "objects")));
     if (!PG_ARGISNULL(MANY_LET))
         reduce_read_let(&call.source, &PG_GETARG_JSONB_P(MANY_LET)->root);
     call.source.exact = !PG_ARGISNULL(MANY_EXACT) && PG_GETARG_BOOL(MANY_EXACT);

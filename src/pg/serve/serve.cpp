@@ -157,8 +157,7 @@ Datum pgkm_node_load(PG_FUNCTION_ARGS)
     int n_tables, n_features, n_weights = 0;
 
     for (int i : {0, 1, 3})
-        if (PG_ARGISNULL(i))
-            ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("argument must not be null")));
+        pgkm_required(&fcinfo->args[i], "argument");
 
     Datum *const tables = elements(PG_GETARG_ARRAYTYPE_P(0), REGCLASSOID, &n_tables);
     Datum *const features = elements(PG_GETARG_ARRAYTYPE_P(1), TEXTOID, &n_features);

@@ -9,6 +9,7 @@
 #include "pg/scan/scan.h"
 #include "pg/table/loaded.h"
 #include "pg/table/stream.h"
+#include "pg/values/datum.h"
 #include "pg/values/options.h"
 
 extern "C" {
@@ -17,16 +18,9 @@ extern "C" {
 #include "utils/memutils.h"
 }
 
-static Datum required(const NullableDatum *argument, const char *name)
-{
-    if (argument->isnull)
-        ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("%s must not be null", name)));
-    return argument->value;
-}
-
 Oid table_call_relation(FunctionCallInfo fcinfo)
 {
-    return DatumGetObjectId(required(&fcinfo->args[TABLE_RELATION], "relation"));
+    return DatumGetObjectId(pgkm_required(&fcinfo->args[TABLE_RELATION], "relation"));
 }
 
 TableArguments table_arguments(FunctionCallInfo fcinfo, int first, int count)
@@ -103,7 +97,7 @@ static TableColumn *find_column(const TableCall *call, const NullableDatum *name
 void table_call_find_columns(TableCall *call)
 {
     const TableArguments *const given = &call->arguments;
-    const Datum names = required(&given->features, "features");
+    const Datum names = pgkm_required(&given->features, "features");
 
     call->features = table_features_find(&call->relation, DatumGetArrayTypeP(names), &call->n_features);
     table_call_check_model(call);

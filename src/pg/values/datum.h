@@ -103,6 +103,9 @@ static inline bool pgkm_plain_number(Datum value, Oid type, double *out)
 /* One number of a feature type or a boolean (1 for true), the `position`th of its row (from 1), as float64. */
 bool pgkm_read_number(Datum value, Oid type, int32 position, double *out, PgkmRowFault *fault);
 
+/* The value of an argument that must not be NULL: 22004. */
+Datum pgkm_required(const NullableDatum *argument, const char *name);
+
 /* "1 row", "3 rows"; palloc'd. */
 const char *pgkm_counted(int64 count, const char *noun);
 

@@ -10,6 +10,13 @@ extern "C" {
 #include "utils/lsyscache.h"
 }
 
+Datum pgkm_required(const NullableDatum *argument, const char *name)
+{
+    if (argument->isnull)
+        ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("%s must not be null", name)));
+    return argument->value;
+}
+
 const char *pgkm_counted(int64 count, const char *noun)
 {
     return psprintf("%lld %s%s", (long long)count, noun, count == 1 ? "" : "s");
