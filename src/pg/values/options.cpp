@@ -115,28 +115,18 @@ static void read_array(const PgkmField *field, Datum value, MemoryContext contex
     memcpy(given->extent, ARR_DIMS(array), dimensions * sizeof(int32));
 }
 
-/* NULL, or what a number must be that is none of those that the field takes. */
-static const char *complaint(const PgkmField *field, const void *options)
+static void require(const PgkmField *field, bool holds, const char *takes)
 {
-    switch (field->takes) {
-    case PGKM_TAKES_COUNT:
-    case PGKM_TAKES_SIZE:
-        return value_of<int32>(field, options) >= 1 ? NULL : "at least 1";
-    case PGKM_TAKES_AMOUNT: {
-        const double amount = value_of<double>(field, options);
+    if (!holds)
+        pgkm_raise_option(field->name, takes);
+}
 
-        return amount >= 0 && !std::isinf(amount) ? NULL : "a finite number of at least 0";
-    }
-    case PGKM_TAKES_SHARE: {
-        const double value = value_of<double>(field, options);
-        const bool is_share = value > 0 && value < 1;
-        const bool is_count = value >= 1 && value <= (double)PGKM_MAX_ROWS && value == std::floor(value);
+/* A number of rows, or a share of all. */
+static bool is_share(double value)
+{
+    const bool is_count = value >= 1 && value <= (double)PGKM_MAX_ROWS && value == std::floor(value);
 
-        return is_share || is_count ? NULL : "a whole number of at least 1, or a share between 0 and 1";
-    }
-    default:
-        return NULL;
-    }
+    return is_count || (value > 0 && value < 1);
 }
 
 static void read_field(const PgkmField *field, Datum value, MemoryContext context, void *options)
@@ -148,10 +138,16 @@ static void read_field(const PgkmField *field, Datum value, MemoryContext contex
         break;
     case PGKM_TAKES_COUNT:
     case PGKM_TAKES_SIZE:
+        require(field, DatumGetInt32(value) >= 1, "at least 1");
         place_of<int32>(field, options) = DatumGetInt32(value);
         break;
     case PGKM_TAKES_AMOUNT:
+        require(field, DatumGetFloat8(value) >= 0 && !std::isinf(DatumGetFloat8(value)),
+                "a finite number of at least 0");
+        place_of<double>(field, options) = DatumGetFloat8(value);
+        break;
     case PGKM_TAKES_SHARE:
+        require(field, is_share(DatumGetFloat8(value)), "a whole number of at least 1, or a share between 0 and 1");
         place_of<double>(field, options) = DatumGetFloat8(value);
         break;
     case PGKM_TAKES_SEED:
@@ -166,11 +162,6 @@ static void read_field(const PgkmField *field, Datum value, MemoryContext contex
     default:
         read_array(field, value, context, &place_of<PgkmGiven>(field, options));
     }
-
-    const char *const takes = complaint(field, options);
-
-    if (takes != NULL)
-        pgkm_raise_option(field->name, takes);
 }
 
 void pgkm_options_fields(const PgkmOptionsType *type, const NullableDatum *fields, MemoryContext context, void *options)
