@@ -26,6 +26,7 @@ struct ClusterPlot {
     PlotFrame frame;
     int32 sample;
     const char *label; /* the column that says what belongs together; NULL: a fit does */
+    TableColumn column;
     TableCall *call;
     const PgkmResult *fit; /* NULL: none */
     Plane plane;
@@ -54,7 +55,7 @@ static void read_arguments(ClusterPlot *plot, FunctionCallInfo fcinfo)
     if (has_k)
         return;
     plot->label = text_to_cstring(PG_GETARG_TEXT_PP(PLOT_LABEL));
-    table_label_find(&plot->call->relation, plot->label);
+    table_label_find(&plot->column, &plot->call->relation, plot->label);
 }
 
 /* Reads the rows, finds their clusters and coordinates. False when there are no rows. */
@@ -64,7 +65,7 @@ static bool gather(ClusterPlot *plot)
     TableQuery query;
 
     memset(&query, 0, sizeof query);
-    query.label = plot->label;
+    query.label = plot->label == NULL ? NULL : &plot->column;
 
     TableRows *const rows = table_call_read(call, "kmeans_plot", &query);
 

@@ -355,7 +355,7 @@ static int32 read_label(const Row *row)
         return TABLE_LABEL_NULL;
 
     const Datum value = value_of(row, column);
-    const Oid type = row->decoder->label_type;
+    const Oid type = row->query->label->type;
     const int64 label = type == INT2OID   ? DatumGetInt16(value)
                         : type == INT4OID ? DatumGetInt32(value)
                                           : DatumGetInt64(value);
@@ -381,7 +381,6 @@ void table_decoder_init(TableDecoder *decoder, const TableQuery *query)
     decoder->weight = query->weight == NULL ? -1 : next++;
     decoder->filter = query->filter == NULL ? -1 : next++;
     decoder->label = query->label == NULL ? -1 : next++;
-    decoder->label_type = query->label == NULL ? InvalidOid : table_column_type(query->relation, query->label);
     /* A caller who may read only some columns is not told where a bad row is. */
     decoder->with_ctid = query->need_ctid || table_may_read_ctid(query->relation);
     decoder->with_table = decoder->with_ctid && query->relation->has_rows_of_others;

@@ -22,7 +22,6 @@ struct TableDecoder {
     int weight;   /* the column's number; -1: there is none */
     int filter;
     int label;
-    Oid label_type;
     int ctid;        /* its place in the slot; -1: it is the slot's own */
     int table;       /* likewise */
     Oid relation;    /* that of all rows, where the slot does not say it; or InvalidOid */

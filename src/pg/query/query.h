@@ -33,28 +33,34 @@ struct TableColumns {
  */
 struct TableQuery : TableColumns {
     const TableRelation *relation;
-    const char *label; /* an integer column to read along, or NULL */
-    bool need_ctid;    /* else it is read only where the caller may */
-    bool new_snapshot; /* see what was committed until now, not what the query sees */
-    bool on_nodes;     /* other servers may work on the rows that they hold */
-    bool unchanged;    /* the caller knows that the transaction has changed none of these rows there */
-    bool may_stream;   /* the caller's fit takes rows chunk by chunk */
-    bool streamed;     /* it has to: memory => 'stream' */
+    TableColumn *label; /* an integer to read along, or NULL */
+    bool need_ctid;     /* else it is read only where the caller may */
+    bool new_snapshot;  /* see what was committed until now, not what the query sees */
+    bool on_nodes;      /* other servers may work on the rows that they hold */
+    bool unchanged;     /* the caller knows that the transaction has changed none of these rows there */
+    bool may_stream;    /* the caller's fit takes rows chunk by chunk */
+    bool streamed;      /* it has to: memory => 'stream' */
     void (*on_first)(void *arg, const TableRows *first); /* called, maybe, before most rows are read; or NULL */
     void *on_first_arg;
 };
 
-/* Column number i of those that are read, from 0: features, weight, filter and label; NULL behind the last. */
-static inline const char *table_query_column(const TableQuery *query, int i)
+/* Column number i of those that are read, from 0: features, weight, filter and label; and how many there are. */
+static inline const TableColumn *table_query_column(const TableQuery *query, int i)
 {
+    const TableColumn *const others[] = {query->weight, query->filter, query->label};
+
     if (i < query->n_features)
-        return query->features[i].name;
+        return &query->features[i];
     i -= query->n_features;
-    if (query->weight != NULL && i-- == 0)
-        return query->weight->name;
-    if (query->filter != NULL && i-- == 0)
-        return query->filter->name;
-    return i == 0 ? query->label : NULL;
+    for (const TableColumn *other : others)
+        if (other != NULL && i-- == 0)
+            return other;
+    return NULL;
+}
+
+static inline int table_query_columns(const TableQuery *query)
+{
+    return query->n_features + (query->weight != NULL) + (query->filter != NULL) + (query->label != NULL);
 }
 
 /* What is kept of each row beside its features. */

@@ -311,7 +311,7 @@ void table_filter_find(TableColumn *column, const TableRelation *relation, const
     *column = {name, COLUMN_NUMBER, type};
 }
 
-void table_label_find(const TableRelation *relation, const char *name)
+void table_label_find(TableColumn *column, const TableRelation *relation, const char *name)
 {
     const Oid type = column_type(relation, name);
 
@@ -319,6 +319,7 @@ void table_label_find(const TableRelation *relation, const char *name)
         ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
                         errmsg("label column \"%s\" of relation \"%s\" has type %s, not smallint, integer or bigint",
                                name, relation->name, format_type_be(type))));
+    *column = {name, COLUMN_NUMBER, type};
 }
 
 bool table_columns_are_numbers(const TableColumn *columns, int count)

@@ -62,8 +62,8 @@ void table_weight_find(TableColumn *column, const TableRelation *relation, const
 /* Looks the filter column up. 42703 when there is none of that name, 42804 when it is no boolean. */
 void table_filter_find(TableColumn *column, const TableRelation *relation, const char *name);
 
-/* Checks a column that holds labels. 42703 when there is none of that name, 42804 when it is no integer. */
-void table_label_find(const TableRelation *relation, const char *name);
+/* Looks up a column that holds labels. 42703 when there is none of that name, 42804 when it is no integer. */
+void table_label_find(TableColumn *column, const TableRelation *relation, const char *name);
 
 /* The column's type with domains resolved, or InvalidOid where there is no such column. */
 Oid table_column_type(const TableRelation *relation, const char *name);

@@ -78,21 +78,19 @@ static void end_nothing(DestReceiver *) {}
 
 char *table_select_text(const TableQuery *query, TableDecoder *decoder)
 {
-    const char *name;
-    int count = 0;
+    int count = table_query_columns(query);
+    AttrNumber *const places = (AttrNumber *)palloc(count * sizeof(AttrNumber));
     StringInfoData sql;
 
     table_decoder_init(decoder, query);
     initStringInfo(&sql);
-    for (; (name = table_query_column(query, count)) != NULL; ++count)
-        appendStringInfo(
-            &sql, "%s%s%s", count == 0 ? "SELECT " : ", ", quote_identifier(name),
-            count < query->n_features && query->features[count].kind == COLUMN_CAST ? "::pg_catalog.float4[]" : "");
+    for (int i = 0; i < count; ++i) {
+        const TableColumn *const column = table_query_column(query, i);
 
-    AttrNumber *const places = (AttrNumber *)palloc(count * sizeof(AttrNumber));
-
-    for (int i = 0; i < count; ++i)
+        appendStringInfo(&sql, "%s%s%s", i == 0 ? "SELECT " : ", ", quote_identifier(column->name),
+                         column->kind == COLUMN_CAST ? "::pg_catalog.float4[]" : "");
         places[i] = (AttrNumber)i;
+    }
     decoder->places = places;
     if (decoder->with_ctid) {
         appendStringInfoString(&sql, ", ctid");

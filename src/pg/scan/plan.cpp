@@ -51,7 +51,7 @@ static void set_query(ScanPlan *plan)
         plan->columns[i].name = NameStr(plan->names[i]);
     query->features = plan->columns;
     query->weight = plan->decoder.weight < 0 ? NULL : &plan->columns[plan->decoder.weight];
-    query->label = plan->decoder.label < 0 ? NULL : plan->columns[plan->decoder.label].name;
+    query->label = plan->decoder.label < 0 ? NULL : &plan->columns[plan->decoder.label];
     query->filter = plan->decoder.filter < 0 ? NULL : &plan->columns[plan->decoder.filter];
     plan->decoder.query = query;
 }
@@ -71,13 +71,8 @@ ScanPlan *scan_plan_copy(const ScanPlan *plan)
 static void set_columns(ScanPlan *plan, const TableQuery *query)
 {
     for (int i = 0; i < plan->n_columns; ++i) {
-        if (i < query->n_features)
-            plan->columns[i] = query->features[i];
-        else if (i == plan->decoder.weight)
-            plan->columns[i] = *query->weight;
-        else if (i == plan->decoder.filter)
-            plan->columns[i] = *query->filter;
-        namestrcpy(&plan->names[i], table_query_column(query, i));
+        plan->columns[i] = *table_query_column(query, i);
+        namestrcpy(&plan->names[i], plan->columns[i].name);
     }
     if (!table_columns_are_numbers(query->features, query->n_features))
         return;
@@ -147,8 +142,7 @@ ScanPlan *scan_plan_make(const TableQuery *query, List *tables)
     memset(&head, 0, sizeof head);
     head.query = *query;
     table_decoder_init(&head.decoder, query);
-    while (table_query_column(query, head.n_columns) != NULL)
-        ++head.n_columns;
+    head.n_columns = table_query_columns(query);
     head.n_relations = list_length(tables);
     head.wants = table_query_wants(query);
     head.fixed_workers = -1;

@@ -42,7 +42,7 @@ static const char *find_places(const TableQuery *query, const Scan *scan, int n_
         const Var *const column = (const Var *)((const TargetEntry *)list_nth(scan->plan.targetlist, i))->expr;
 
         if (!IsA(column, Var) || column->varattno <= 0)
-            return psprintf("Column \"%s\" is computed.", table_query_column(query, i));
+            return psprintf("Column \"%s\" is computed.", table_query_column(query, i)->name);
         places[i] = column->varattno - 1;
     }
     return NULL;
@@ -65,11 +65,7 @@ static const char *add_table(Search *search, const Scan *scan)
 {
     const RangeTblEntry *const entry = rt_fetch(scan->scanrelid, search->statement->rtable);
     MemoryContext caller = MemoryContextSwitchTo(search->context);
-    int n_columns = 0;
-
-    while (table_query_column(search->query, n_columns) != NULL)
-        ++n_columns;
-
+    const int n_columns = table_query_columns(search->query);
     ScanTable *const table = (ScanTable *)palloc(offsetof(ScanTable, places) + n_columns * sizeof(AttrNumber));
 
     table->id = entry->relid;

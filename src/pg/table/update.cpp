@@ -297,7 +297,10 @@ TableRows *table_read_for_update(TableCall *call, LabelTarget *target, bool may_
     TableQuery query = {};
 
     begin_update(call, target, TABLE_UPDATE, function);
-    query.label = target->missing ? NULL : target->name;
+
+    TableColumn label = {target->name, COLUMN_NUMBER, table_column_type(&call->relation, target->name)};
+
+    query.label = target->missing ? NULL : &label;
     query.need_ctid = true;
     query.new_snapshot = true;
     query.may_stream = may_stream;
