@@ -1,6 +1,6 @@
 -- The table functions see and do what the caller may, no more.
 BEGIN;
-SELECT plan(38);
+SELECT plan(40);
 
 CREATE FUNCTION explain_json(query text) RETURNS json LANGUAGE plpgsql AS $$
 DECLARE
@@ -120,6 +120,24 @@ SET LOCAL enable_bitmapscan = off;
 SELECT matches((SELECT plan::text FROM explain_json('SELECT x, y FROM priv_shuffled') AS plan), 'Index Scan', 'here an index scan is what reads');
 SELECT results_eq($$SELECT row_ctid, cluster_id, distance FROM kmeans_labels('priv_shuffled', '{x,y}', 5)$$, $$SELECT * FROM by_sequence$$, 'an index scan gives the same labels');
 SELECT is((SELECT (to_jsonb(kmeans_fit('priv_shuffled', '{x,y}', 5)) - 'origin')::text), (SELECT (to_jsonb(kmeans(ARRAY[x, y], 5 ORDER BY ctid)) - 'origin')::text FROM priv_shuffled), 'and the same model');
+RESET enable_seqscan;
+RESET enable_bitmapscan;
+-- Of a table with partitions the order is that of the partitions, and of ctid in each.
+RESET ROLE;
+CREATE TABLE priv_parts (id integer, x real, y real) PARTITION BY RANGE (id);
+CREATE TABLE priv_later PARTITION OF priv_parts FOR VALUES FROM (200) TO (1000);
+CREATE TABLE priv_sooner PARTITION OF priv_parts FOR VALUES FROM (0) TO (200);
+INSERT INTO priv_parts SELECT id, x, y FROM priv_shuffled;
+CREATE INDEX ON priv_parts (id);
+ALTER TABLE priv_parts ENABLE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON priv_parts USING (id > 40);
+GRANT SELECT ON priv_parts TO km_tenant;
+SET LOCAL ROLE km_tenant;
+CREATE TEMPORARY TABLE parts_by_sequence AS SELECT row_table, row_ctid, cluster_id, distance FROM kmeans_labels('priv_parts', '{x,y}', 5);
+SET LOCAL enable_seqscan = off;
+SET LOCAL enable_bitmapscan = off;
+SELECT matches((SELECT plan::text FROM explain_json('SELECT x, y FROM priv_parts') AS plan), 'Index Scan', 'here, too, an index scan is what reads');
+SELECT results_eq($$SELECT row_table, row_ctid, cluster_id, distance FROM kmeans_labels('priv_parts', '{x,y}', 5)$$, $$SELECT * FROM parts_by_sequence$$, 'and gives the labels of partitions in their order');
 RESET enable_seqscan;
 RESET enable_bitmapscan;
 SELECT is((SELECT sum(size) FROM kmeans_centroids(kmeans_cluster('priv_points', '{x,y}', 3, label_column => 'cluster_id', overwrite => true))), 90::numeric, 'kmeans_cluster clusters the rows of the policy');

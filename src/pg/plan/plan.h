@@ -4,7 +4,7 @@
  * - kmeans_labels in FROM. A function in FROM returns its rows through a tuple store. For millions of rows
  *   that costs more than finding their clusters. So the planner is offered a custom scan in its place.
  * - Fits in subqueries. A nested loop may read a subquery again for each row of another table. So a custom
- *   scan keeps its rows, and the fit runs once. The server's Material is not enough: it keeps no rows where
+ *   scan has the server's Material keep its rows, and the fit runs once. By itself the Material keeps no rows where
  *   it expects to be read once, in a correlated subquery or beside a relation that is looked up by an index.
  */
 #ifndef PGKM_PG_PLAN_PLAN_H
@@ -25,7 +25,7 @@ void labels_path_install(void);
 /* Puts a scan that keeps its rows on top of the plan of a subquery that fits. */
 void fit_path_keep(RelOptInfo *rel, const RangeTblEntry *rte);
 
-/* The custom scan "KmeansFitOnce": keeps its child's rows. */
+/* The custom scan "KmeansFitOnce": its child, a Material, keeps its rows. */
 extern const CustomScanMethods fit_scan_methods;
 
 /*
