@@ -25,11 +25,6 @@ struct PgkmJobHolder {
     PgkmResult result;
 };
 
-void pgkm_run_release_channel(int channel)
-{
-    pgkm_service_release(channel);
-}
-
 static int sqlstate_of(const PgkmError *error)
 {
     const char *const state = error->sqlstate;
@@ -83,6 +78,27 @@ static void free_job(void *holder)
     owner->channel = 0;
     pgkm_job_free(job);
     pgkm_service_release(channel);
+}
+
+static void free_resident(void *resident)
+{
+    const int channel = pgkm_resident_channel((PgkmResident *)resident);
+
+    pgkm_resident_free((PgkmResident *)resident);
+    pgkm_service_release(channel);
+}
+
+PgkmResident *pgkm_run_keep_rows(MemoryContext context)
+{
+    MemoryContextCallback *const on_reset =
+        (MemoryContextCallback *)MemoryContextAllocZero(context, sizeof(MemoryContextCallback));
+
+    on_reset->func = free_resident;
+    on_reset->arg = pgkm_resident_create();
+    if (on_reset->arg == NULL)
+        ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory")));
+    MemoryContextRegisterResetCallback(context, on_reset);
+    return (PgkmResident *)on_reset->arg;
 }
 
 /* A FATAL error ends the process without resetting memory contexts; threads must not run on

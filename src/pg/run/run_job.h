@@ -20,8 +20,9 @@ struct PgkmJobHolder;
 /* Raises `error` as an ERROR with its SQLSTATE, or that of its status. Never returns. */
 [[noreturn]] void pgkm_raise(const PgkmError *error);
 
-/* Gives a connection to the GPU service back that a PgkmResident had. */
-void pgkm_run_release_channel(int channel);
+/* For several jobs over the same rows, which lie in this context: what the backends make of them stays from job to job
+ * until it goes, and goes before what was in it already. */
+PgkmResident *pgkm_run_keep_rows(MemoryContext context);
 
 /* For the engine's functions that can take long in the server's thread: 1 when it has been asked to
  * end its statement. A PgkmInterrupted; its answer becomes an ERROR in pgkm_raise. */

@@ -41,13 +41,10 @@ static Served *served = NULL;
 static void forget(void *argument)
 {
     Served *const gone = (Served *)argument;
-    const int channel = pgkm_resident_channel(gone->resident);
 
     if (gone->job != NULL)
         pgkm_release_job(gone->job);
     pgkm_share_free(gone->share);
-    pgkm_resident_free(gone->resident);
-    pgkm_run_release_channel(channel);
     if (served == gone)
         served = NULL;
 }
@@ -76,16 +73,16 @@ static Served *create(void)
     return fresh;
 }
 
-/* From now on the session's and no more the query's. What is registered last goes first: the backends let go of the
- * rows before these go. */
+/* From now on the session's and no more the query's. What is registered last goes first: the job, and what the backends
+ * have made of the rows, before these. */
 static void keep(Served *fresh)
 {
+    fresh->resident = pgkm_run_keep_rows(fresh->context);
     fresh->on_reset.func = forget;
     fresh->on_reset.arg = fresh;
     MemoryContextRegisterResetCallback(fresh->context, &fresh->on_reset);
-    fresh->resident = pgkm_resident_create();
     fresh->share = pgkm_share_create();
-    if (fresh->resident == NULL || fresh->share == NULL)
+    if (fresh->share == NULL)
         ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory")));
     MemoryContextSetParent(fresh->context, TopMemoryContext);
     served = fresh;

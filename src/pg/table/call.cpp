@@ -327,27 +327,10 @@ void table_call_request(TableCall *call, const TableRows *rows)
         call->request.resident = call->nodes == NULL ? call->loaded->resident : NULL;
 }
 
-static void free_resident(void *resident)
-{
-    pgkm_run_release_channel(pgkm_resident_channel((PgkmResident *)resident));
-    pgkm_resident_free((PgkmResident *)resident);
-}
-
 void table_call_keep_rows(TableCall *call)
 {
-    if (call->nodes != NULL || call->loaded != NULL)
-        return;
-
-    MemoryContextCallback *const callback =
-        (MemoryContextCallback *)MemoryContextAllocZero(call->context, sizeof(MemoryContextCallback));
-    PgkmResident *const resident = pgkm_resident_create();
-
-    if (resident == NULL)
-        ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory")));
-    callback->func = free_resident;
-    callback->arg = resident;
-    MemoryContextRegisterResetCallback(call->context, callback);
-    call->resident = resident;
+    if (call->nodes == NULL && call->loaded == NULL)
+        call->resident = pgkm_run_keep_rows(call->context);
 }
 
 /* Of a sweep every fit counts, and the k of those that found less is seen in its rows. Of a tree k are leaves. */

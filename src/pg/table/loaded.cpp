@@ -3,7 +3,6 @@
  */
 #include "pg/table/loaded.h"
 
-#include "pg/service/session.h"
 #include "pg/values/composite.h"
 
 extern "C" {
@@ -103,7 +102,7 @@ PgkmLoaded *pgkm_loaded_use(const TableCall *call)
     return loaded;
 }
 
-/* Called when the context goes, before the rows in it. */
+/* Called when the context goes. */
 static void forget(void *argument)
 {
     PgkmLoaded *const loaded = (PgkmLoaded *)argument;
@@ -113,11 +112,6 @@ static void forget(void *argument)
             *place = loaded->next;
             break;
         }
-    const int channel = pgkm_resident_channel(loaded->resident);
-
-    pgkm_resident_free(loaded->resident);
-    loaded->resident = NULL;
-    pgkm_service_release(channel);
 }
 
 static uint64 bytes_of(const PgkmLoaded *loaded)
@@ -221,9 +215,7 @@ void pgkm_loaded_check_places(const PgkmLoaded *loaded)
 /* From now on the session's and no more the query's. */
 static void keep(PgkmLoaded *loaded)
 {
-    loaded->resident = pgkm_resident_create();
-    if (loaded->resident == NULL)
-        ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory")));
+    loaded->resident = pgkm_run_keep_rows(loaded->context);
     loaded->on_reset.func = forget;
     loaded->on_reset.arg = loaded;
     MemoryContextRegisterResetCallback(loaded->context, &loaded->on_reset);
