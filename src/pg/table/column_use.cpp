@@ -13,7 +13,7 @@ extern "C" {
 #include "utils/typcache.h"
 }
 
-/* What the first object that uses the column uses it for. A default depends on its own column automatically, and
+/* What the oldest object that uses the column uses it for. A default depends on its own column automatically, and
  * normally on columns that it is computed from. From version 18 on a NOT NULL column has a constraint as well, which is
  * no use: the column itself is looked at. */
 #define USE_OF_COLUMN                                                                                         \
@@ -29,7 +29,7 @@ extern "C" {
     " AND d.refobjid OPERATOR(pg_catalog.=) %u::pg_catalog.oid AND d.refobjsubid OPERATOR(pg_catalog.=) %d"   \
     " AND (c.contype OPERATOR(pg_catalog.<>) 'n' OR i.indisunique OR i.indisexclusion"                        \
     " OR d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_attrdef'::pg_catalog.regclass"                       \
-    " AND d.deptype OPERATOR(pg_catalog.=) 'n') LIMIT 1"
+    " AND d.deptype OPERATOR(pg_catalog.=) 'n') ORDER BY d.objid LIMIT 1"
 
 /* NULL where no object uses it. As the catalogs are now, whatever the transaction sees. */
 static const char *find_use(Oid table, AttrNumber column)
