@@ -15,11 +15,15 @@
 namespace pgkm {
 
 // Brings the problem of a call to a share: its rows' part of arrays by row, and for what else is found memory of its
-// own, which lasts as long as this.
+// own, which lasts as long as this. A share that is the whole problem fills the caller's arrays: it has memory of its
+// own for those alone that are given to it, too.
 class Cut : public FieldArchive<Cut> {
   public:
-    // skip: rows of the problem before those of the share.
-    Cut(const RowShape &rows, std::int64_t skip) : FieldArchive(Leg::write_results, rows), skip_(skip) {}
+    // skip: rows of the problem before those of the share. whole: it has all of them.
+    Cut(const RowShape &rows, std::int64_t skip, bool whole)
+        : FieldArchive(Leg::write_results, rows), skip_(skip), whole_(whole)
+    {
+    }
 
     void range(PgkmProblem &) {}
     void require(bool) {} // both ends are here
@@ -35,12 +39,12 @@ class Cut : public FieldArchive<Cut> {
     void array(Way way, T *&values, std::int64_t n)
     {
         if constexpr (!std::is_const_v<T>)
-            if (n != 0 && values != nullptr && writes(way))
+            if (n != 0 && values != nullptr && has_own(way))
                 values = static_cast<T *>(copy(way, values, static_cast<std::size_t>(n) * sizeof(T)));
     }
     void elements(Way way, void *&values, std::int64_t n)
     {
-        if (writes(way))
+        if (has_own(way))
             values = copy(way, values, static_cast<std::size_t>(n) * rows().element_bytes());
     }
     template <typename T>
@@ -51,6 +55,8 @@ class Cut : public FieldArchive<Cut> {
     }
 
   private:
+    bool has_own(Way way) const { return writes(way) && (!whole_ || way == Way::both); }
+
     void *copy(Way way, const void *given, std::size_t bytes)
     {
         memory_.emplace_back(new std::byte[bytes]());
@@ -60,12 +66,13 @@ class Cut : public FieldArchive<Cut> {
     }
 
     std::int64_t skip_;
+    bool whole_;
     std::vector<std::unique_ptr<std::byte[]>> memory_;
 };
 
 // The call of one problem for a share of it, with memory of its own for what it finds.
 struct ShareCall {
-    ShareCall(const Call &one, const RowShape &rows, std::int64_t skip) : cut(rows, skip)
+    ShareCall(const Call &one, const RowShape &rows, std::int64_t skip, bool whole) : cut(rows, skip, whole)
     {
         room.call = one;
         room.make(1);

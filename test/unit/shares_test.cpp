@@ -34,7 +34,7 @@ TEST(Shares, AddTheirSumsAndHaveTheirRows)
     call.n_problems = 1;
     call.problems = &problem;
     call.assignments = &wanted;
-    ShareCall first(call, shape, 0), second(call, shape, 3);
+    ShareCall first(call, shape, 0, false), second(call, shape, 3, false);
     EXPECT_EQ(first.problem().centroids, problem.centroids);
     for (ShareCall *share : {&first, &second}) {
         const PgkmAssignment &found = share->room.assignments[0];
@@ -55,6 +55,29 @@ TEST(Shares, AddTheirSumsAndHaveTheirRows)
     EXPECT_EQ(totals[1].hi, -1);
 }
 
+// Sums can be gigabytes, which are not copied where one share is the whole problem.
+TEST(Shares, FillTheCallersArraysIfWhole)
+{
+    const double shift = 0.0;
+    double sums = 0.0, cross = 0.0;
+    PgkmProblem problem = {};
+    problem.n_rows = 5;
+    PgkmMoments moments = {&shift, &sums, &cross, 0.0};
+    Call call = {};
+    call.function = Function::moments;
+    call.n_problems = 1;
+    call.problems = &problem;
+    call.moments = &moments;
+    ShareCall whole(call, shape, 0, true);
+    PgkmMoments &found = whole.room.call.moments[0];
+    EXPECT_EQ(found.cross, &cross);
+    *found.sums = 3.0;
+    found.mass = 5.0;
+    Results(shape).give(whole, call, true);
+    EXPECT_EQ(sums, 3.0);
+    EXPECT_EQ(moments.mass, 5.0);
+}
+
 // Peers begin with the same centroids, each with its own memory, and one's are taken.
 TEST(Shares, FindCentroidsOfTheirOwn)
 {
@@ -67,7 +90,7 @@ TEST(Shares, FindCentroidsOfTheirOwn)
     call.function = Function::seed;
     call.n_problems = 1;
     call.problems = &problem;
-    ShareCall share(call, shape, 0);
+    ShareCall share(call, shape, 0, true);
     auto *own = static_cast<double *>(share.problem().centroids);
     EXPECT_EQ(own[2], 3.0);
     own[0] = 9.0;

@@ -53,7 +53,7 @@ void call_in_shares(Rows &rows, Call whole, const std::vector<Share> &shares)
     for (std::size_t i = 0; i < shares.size(); ++i) {
         which.push_back(shares[i].context);
         share_on[shares[i].context] = i;
-        PgkmProblem &own = calls.emplace_back(whole, rows.shape(), shares[i].skip).problem();
+        PgkmProblem &own = calls.emplace_back(whole, rows.shape(), shares[i].skip, shares.size() == 1).problem();
         own.first_row = shares[i].problem.first_row;
         own.n_rows = shares[i].problem.n_rows;
         if (peers && shares.size() > 1)
@@ -73,7 +73,7 @@ void call_in_shares(Rows &rows, Call whole, const std::vector<Share> &shares)
 // By one context, to which its rows are brought.
 PgkmStatus call_on(std::size_t context, Rows &rows, Call whole, PgkmError *error)
 {
-    ShareCall all(whole, rows.shape(), 0); // an attempt that fails leaves what was given
+    ShareCall all(whole, rows.shape(), 0, true); // an attempt that fails leaves what was given
     PgkmData *const data = rows.gather(context, all.problem(), error);
     all.problem().first_row = 0;
     const PgkmStatus status = run_inner(rows, data, all.room.call, error);

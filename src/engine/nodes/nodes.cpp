@@ -34,7 +34,7 @@ void sum_up(
     bool first = true;
     nodes.ask(request, [&](Reader &reply) {
         get(reply);
-        ShareCall own(call, rows, 0);
+        ShareCall own(call, rows, 0, false);
         MessageFields reader(Leg::read_results, rows, reply);
         fields(reader, own.room.call);
         Results(rows).give(own, call, first);
