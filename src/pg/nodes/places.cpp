@@ -5,7 +5,6 @@
 
 #include "pg/nodes/options.h"
 #include "pg/nodes/shards.h"
-#include "pg/query/citus.h"
 #include "pg/scan/scan.h"
 #include "pg/settings.h"
 

@@ -26,6 +26,27 @@ extern "C" {
 #include "utils/rel.h"
 }
 
+/* Citus lists them in pg_catalog.pg_dist_partition. */
+bool citus_owns_table(Oid relation)
+{
+    /* There is none where the extension is not created in this database. */
+    const Oid list = get_relname_relid("pg_dist_partition", PG_CATALOG_NAMESPACE);
+    const AttrNumber column = OidIsValid(list) ? get_attnum(list, "logicalrelid") : InvalidAttrNumber;
+    ScanKeyData key;
+
+    if (column == InvalidAttrNumber)
+        return false;
+    ScanKeyInit(&key, column, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(relation));
+
+    const Relation partitions = table_open(list, AccessShareLock);
+    const SysScanDesc scan = systable_beginscan(partitions, InvalidOid, false, NULL, 1, &key);
+    const bool found = HeapTupleIsValid(systable_getnext(scan));
+
+    systable_endscan(scan);
+    table_close(partitions, AccessShareLock);
+    return found;
+}
+
 /* Of each shard the copy here, else the first, of those whose server is in use: its server, its name. Citus does not
  * qualify names in schema public. */
 static const char find_shards[] =

@@ -6,6 +6,10 @@
 
 #include "pg/nodes/servers.h"
 
+/* Whether a table is Citus's: one that it shards or copies. Others are read by this server as if there were no Citus:
+ * local tables, and shards on the servers that hold them. */
+bool citus_owns_table(Oid relation);
+
 /* The servers that hold the shards of a table of Citus, as NodeServer. This one may be among them: it is asked by a
  * connection, too, as Citus does. For locks that this session took on shards would stand against what Citus does with
  * them later in the transaction. Of several copies of a shard it is one: that of this server, if there is one. NIL

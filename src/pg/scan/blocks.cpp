@@ -1,7 +1,7 @@
 /*
  * blocks.cpp - leaves the rows of a parallel scan in blocks, and brings them together.
  */
-#include "pg/scan/blocks.h"
+#include "pg/scan/reader.h"
 
 #include "pg/compat.h"
 #include "pg/run/run_job.h"

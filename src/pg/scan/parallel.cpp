@@ -1,11 +1,11 @@
 /*
  * parallel.cpp - a direct scan by several processes, as a parallel index build does it.
  *
- * All take chunks until none is left, and leave the rows in blocks (blocks.h). The leader waits for the workers' end,
+ * All take chunks until none is left, and leave the rows in blocks (blocks.cpp). The leader waits for the workers' end,
  * adds what they have read and written to its own account, reads the chunks for whose rows a worker found no room in
  * shared memory, and brings the rows together.
  */
-#include "pg/scan/blocks.h"
+#include "pg/scan/reader.h"
 
 #include "pg/compat.h"
 #include "pg/run/memory_account.h"

@@ -8,7 +8,7 @@
 #include "pg/scan/scan.h"
 
 #include "pg/progress.h"
-#include "pg/scan/blocks.h"
+#include "pg/scan/reader.h"
 
 extern "C" {
 #include "access/relscan.h"

@@ -9,14 +9,17 @@
 #include "pg/compat.h"
 
 extern "C" {
+#include "access/htup_details.h"
 #include "access/table.h"
 #include "access/tableam.h"
 #include "catalog/catalog.h"
+#include "catalog/pg_attribute.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_inherits.h"
 #include "catalog/pg_type.h"
 #include "commands/comment.h"
 #include "commands/tablecmds.h"
+#include "executor/spi.h"
 #include "executor/tuptable.h"
 #include "miscadmin.h"
 #include "nodes/parsenodes.h"
@@ -25,8 +28,11 @@ extern "C" {
 #include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
+#include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
+#include "utils/syscache.h"
+#include "utils/typcache.h"
 }
 
 /* A column is ours when its comment begins so. Users may write on, or write it themselves. */
@@ -85,6 +91,74 @@ static void check_may_update(const LabelTarget *target, const TableRelation *rel
         table_raise_denied(relation, TABLE_LABEL_PRIVILEGES);
 }
 
+/* --- what else depends on a column: its own properties, and objects that use it --- */
+
+/* What the oldest object that uses the column uses it for. A default depends on its own column automatically, and
+ * normally on columns that it is computed from. From version 18 on a NOT NULL column has a constraint as well, which is
+ * no use: the column itself is looked at. */
+#define USE_OF_COLUMN                                                                                         \
+    "SELECT CASE WHEN d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_attrdef'::pg_catalog.regclass"          \
+    " THEN 'A generated column is computed from it.'"                                                         \
+    " ELSE pg_catalog.format('It is used by %%s.', pg_catalog.pg_describe_object(d.classid, d.objid, 0)) END" \
+    " FROM pg_catalog.pg_depend AS d"                                                                         \
+    " LEFT JOIN pg_catalog.pg_constraint AS c ON c.oid OPERATOR(pg_catalog.=) d.objid"                        \
+    " AND d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_constraint'::pg_catalog.regclass"                   \
+    " LEFT JOIN pg_catalog.pg_index AS i ON i.indexrelid OPERATOR(pg_catalog.=) d.objid"                      \
+    " AND d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass"                        \
+    " WHERE d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass"                   \
+    " AND d.refobjid OPERATOR(pg_catalog.=) %u::pg_catalog.oid AND d.refobjsubid OPERATOR(pg_catalog.=) %d"   \
+    " AND (c.contype OPERATOR(pg_catalog.<>) 'n' OR i.indisunique OR i.indisexclusion"                        \
+    " OR d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_attrdef'::pg_catalog.regclass"                       \
+    " AND d.deptype OPERATOR(pg_catalog.=) 'n') ORDER BY d.objid LIMIT 1"
+
+/* NULL where no object uses it. As the catalogs are now, whatever the transaction sees. */
+static const char *find_use(Oid table, AttrNumber column)
+{
+    const MemoryContext caller = CurrentMemoryContext;
+    const char *use = NULL;
+
+    PushActiveSnapshot(GetLatestSnapshot());
+    SPI_connect();
+    if (SPI_execute(psprintf(USE_OF_COLUMN, table, column), true, 1) != SPI_OK_SELECT)
+        elog(ERROR, "looking for what uses a column failed");
+    if (SPI_processed > 0)
+        use = MemoryContextStrdup(caller, SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1));
+    SPI_finish();
+    PopActiveSnapshot();
+    return use;
+}
+
+static bool has_constraints(Oid type)
+{
+    return lookup_type_cache(type, TYPECACHE_DOMAIN_CONSTR_INFO)->domainData != NULL;
+}
+
+/* Why this column, which is no system column, must not get values of another meaning: a sentence for a
+ * DETAIL; or NULL. It counts that the column is generated, an identity, NOT NULL or of a domain with
+ * constraints, and that a key (primary, unique, or foreign on either side), a constraint or a generated
+ * column uses it. Other indexes, views and partition keys do not count. */
+static const char *column_use(Oid table, AttrNumber column)
+{
+    const char *use = find_use(table, column);
+    const HeapTuple tuple = SearchSysCache2(ATTNUM, ObjectIdGetDatum(table), Int16GetDatum(column));
+
+    if (!HeapTupleIsValid(tuple))
+        elog(ERROR, "cache lookup failed for attribute %d of relation %u", column, table);
+
+    const Form_pg_attribute attribute = (Form_pg_attribute)GETSTRUCT(tuple);
+
+    if (attribute->attgenerated != '\0' || attribute->attidentity != '\0')
+        use = "It is a generated column or an identity column.";
+    else if (use == NULL && attribute->attnotnull)
+        use = "It is NOT NULL, and a row that takes no part in the fit gets the label NULL.";
+    else if (use == NULL && has_constraints(attribute->atttypid))
+        use = "Its type is a domain with constraints.";
+    ReleaseSysCache(tuple);
+    return use;
+}
+
+/* --- checks --- */
+
 /* Children may have keys and constraints of their own. */
 static void check_uses(const LabelTarget *target)
 {
@@ -92,7 +166,7 @@ static void check_uses(const LabelTarget *target)
 
     foreach (cell, target->tables) {
         const Oid table = lfirst_oid(cell);
-        const char *const why = pgkm_column_use(table, get_attnum(table, target->name));
+        const char *const why = column_use(table, get_attnum(table, target->name));
 
         if (why != NULL)
             raise_occupied(target, get_rel_name(table), why, false);

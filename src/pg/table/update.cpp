@@ -5,7 +5,7 @@
  */
 #include "pg/table/update.h"
 
-#include "pg/query/citus.h"
+#include "pg/nodes/shards.h"
 #include "pg/table/label_lookup.h"
 
 extern "C" {

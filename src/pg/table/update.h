@@ -36,14 +36,6 @@ void label_target_check(LabelTarget *target, const TableRelation *relation, int6
  * hold `k` labels: a radius may have asked for more clusters than were known before the fit. */
 void label_target_prepare(const LabelTarget *target, const TableRelation *relation, int64 k);
 
-/*
- * Why this column, which is no system column, must not get values of another meaning: a sentence for a
- * DETAIL; or NULL. It counts that the column is generated, an identity, NOT NULL or of a domain with
- * constraints, and that a key (primary, unique, or foreign on either side), a constraint or a generated
- * column uses it. Other indexes, views and partition keys do not count.
- */
-const char *pgkm_column_use(Oid table, AttrNumber column);
-
 /* Does all that comes before a fit whose labels are to be written: raises 25006 where nothing can be (a standby, a
  * read-only transaction, unless the table is temporary), locks the table against all other writers,
  * looks up the columns, checks the target, and reads the rows for `function`. Where rows are streamed (`may_stream`)
