@@ -182,9 +182,9 @@ PgkmStatus cuda_reduce(PgkmData *rows, const PgkmProblem *problems, std::int64_t
 extern "C" __attribute__((visibility("default"))) const PgkmBackend *pgkm_backend_entry(std::uint32_t abi)
 {
     using namespace pgkm::cuda;
-    static const PgkmBackend table = {PGKM_BACKEND_ABI, sizeof(PgkmBackend), "cuda",       probe,
-                                      cuda_strategies,  cuda_open,           cuda_close,   cuda_load,
-                                      cuda_unload,      cuda_summarise,      cuda_seed,    cuda_fit,
-                                      cuda_assign,      cuda_moments,        cuda_em_step, cuda_reduce};
+    static const PgkmBackend table = {
+        PGKM_BACKEND_ABI, sizeof(PgkmBackend), "cuda",       probe,          cuda_strategies, cuda_open,
+        cuda_close,       cuda_load,           cuda_unload,  cuda_summarise, cuda_seed,       cuda_fit,
+        cuda_assign,      cuda_moments,        cuda_em_step, cuda_reduce,    nullptr};
     return abi == PGKM_BACKEND_ABI ? &table : nullptr;
 }

@@ -25,7 +25,7 @@ extern "C" {
 #endif
 
 /* Raised whenever anything in this file changes its meaning or layout. */
-#define PGKM_BACKEND_ABI 10
+#define PGKM_BACKEND_ABI 11
 
 /* The plugin's only exported symbol: const PgkmBackend *pgkm_backend_entry(uint32_t abi);
  * it returns NULL when it cannot serve that version. */
@@ -187,6 +187,12 @@ typedef struct PgkmFitParams {
     int32_t max_iter;
 } PgkmFitParams;
 
+/* How many rows each of k clusters has: least >= 1, and k * least <= n_rows <= k * most. */
+typedef struct PgkmSizeBounds {
+    int64_t least;
+    int64_t most;
+} PgkmSizeBounds;
+
 /* What assign() shall return, for one problem; a NULL pointer is not wanted. With weights totals
  * and masses have 46 bits more than the problem's exponents say (contract.hpp, quantise_weighted()). */
 typedef struct PgkmAssignment {
@@ -303,6 +309,12 @@ typedef struct PgkmBackend {
      * row fails: PGKM_INVALID with reduced[i].fault, or, of a device, PGKM_UNSUPPORTED: the CPU names what failed. */
     PgkmStatus (*reduce)(PgkmData *data, const PgkmProblem *problems, int64_t n_problems,
                          const PgkmReduction *reduction, PgkmReduced *reduced, PgkmError *error);
+
+    /* fit() with bounds[i] for the clusters of problems[i], whose rows have no weights; then assignments[i].labels, not
+     * NULL, are the cheapest within the bounds under the last centroids. Without params: what else assignments[i]
+     * wants, over rows with these labels. NULL: left to the CPU. */
+    PgkmStatus (*fit_sizes)(PgkmData *data, PgkmProblem *problems, int64_t n_problems, const PgkmFitParams *params,
+                            const PgkmSizeBounds *bounds, PgkmAssignment *assignments, PgkmError *error);
 } PgkmBackend;
 
 #ifdef __cplusplus

@@ -107,7 +107,8 @@ const PgkmBackend *cpu_backend()
                                       Guarded<cpu::assign>::run,
                                       Guarded<cpu::moments>::run,
                                       Guarded<cpu::em_step>::run,
-                                      Guarded<cpu::reduce>::run};
+                                      Guarded<cpu::reduce>::run,
+                                      Guarded<cpu::fit_sizes>::run};
     return &table;
 }
 

@@ -38,6 +38,10 @@ void seed(Data &data, PgkmProblem *problems, std::int64_t n_problems, const Pgkm
 void fit(Data &data, PgkmProblem *problems, std::int64_t n_problems, const PgkmFitParams *params);
 void assign(Data &data, const PgkmProblem *problems, std::int64_t n_problems, PgkmAssignment *assignments);
 
+// sizes/: fit() and assign() with bounds of the clusters' sizes (PgkmBackend.fit_sizes).
+void fit_sizes(Data &data, PgkmProblem *problems, std::int64_t n_problems, const PgkmFitParams *params,
+               const PgkmSizeBounds *bounds, PgkmAssignment *assignments);
+
 // mixture/: the E step and the sums of the M step. Throws Error(PGKM_INVALID) where squares overflow.
 // Copies of the sums of large mixtures take 256 MB, so that there are some threads' worth of them.
 inline constexpr std::int64_t most_mixture_values = 32 << 20;

@@ -290,10 +290,23 @@ PgkmStatus reference_reduce(PgkmData *data, const PgkmProblem *problems, std::in
 
 const PgkmBackend *reference_backend()
 {
-    static const PgkmBackend table = {PGKM_BACKEND_ABI,     sizeof(PgkmBackend), "reference",       reference_probe,
-                                      reference_strategies, reference_open,      reference_close,   reference_load,
-                                      reference_unload,     reference_summarise, reference_seed,    reference_fit,
-                                      reference_assign,     reference_moments,   reference_em_step, reference_reduce};
+    static const PgkmBackend table = {PGKM_BACKEND_ABI,
+                                      sizeof(PgkmBackend),
+                                      "reference",
+                                      reference_probe,
+                                      reference_strategies,
+                                      reference_open,
+                                      reference_close,
+                                      reference_load,
+                                      reference_unload,
+                                      reference_summarise,
+                                      reference_seed,
+                                      reference_fit,
+                                      reference_assign,
+                                      reference_moments,
+                                      reference_em_step,
+                                      reference_reduce,
+                                      nullptr};
     return &table;
 }
 

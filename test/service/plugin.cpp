@@ -288,6 +288,7 @@ extern "C" __attribute__((visibility("default"))) const PgkmBackend *pgkm_backen
                                       Faulty<"assign", &PgkmBackend::assign>::run,
                                       Faulty<"moments", &PgkmBackend::moments>::run,
                                       Faulty<"em_step", &PgkmBackend::em_step>::run,
-                                      Faulty<"reduce", &PgkmBackend::reduce>::run};
+                                      Faulty<"reduce", &PgkmBackend::reduce>::run,
+                                      nullptr};
     return abi == PGKM_BACKEND_ABI ? &table : nullptr;
 }

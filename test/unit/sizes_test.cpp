@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "draws.hpp"
-#include "engine/sizes/bounds.hpp"
+#include "engine/kmeans/size_bounds.hpp"
 #include "fit_run.hpp"
 
 namespace {
@@ -85,7 +85,7 @@ void expect_optimum(const PgkmRequest &request, const Values &rows)
     const FitRun run(request);
     ASSERT_EQ(run.error.status, PGKM_OK) << run.error.text;
     const PgkmResult &result = run.result;
-    const pgkm::SizeBounds bounds = pgkm::size_bounds(request.kmeans, result.n, request.k);
+    const PgkmSizeBounds bounds = pgkm::size_bounds(request.kmeans, result.n, request.k);
     const std::vector<std::int64_t> sizes = sizes_of(result);
     ASSERT_EQ(result.k, std::min(request.k, result.n));
     double inertia = 0.0;
@@ -251,7 +251,7 @@ TEST(Sizes, BoundsAsRows)
         pgkm_options_default(&options);
         options.min_size = least;
         options.max_size = most;
-        const pgkm::SizeBounds found = pgkm::size_bounds(options, n, k);
+        const PgkmSizeBounds found = pgkm::size_bounds(options, n, k);
         return std::pair(found.least, found.most);
     };
     EXPECT_EQ(bounds(0.07, 0.0, 100, 5), std::pair(std::int64_t{7}, std::int64_t{100}));

@@ -21,28 +21,6 @@ int block_width(std::int32_t d)
 
 } // namespace
 
-Panels::Panels(Budget &budget, std::int32_t k, std::int32_t d)
-    : k_(k), d_(d), count_((std::int64_t{k} + panel_width - 1) / panel_width), values_(budget, count_ * panel_width * d)
-{
-}
-
-template <typename T>
-void Panels::set(const T *centroids, const Rows<T> &rows)
-{
-    const std::int64_t per_task = std::max<std::int64_t>(1, 65536 / (panel_width * std::int64_t{d_}));
-    rows.for_ranges(count_, per_task, [&](std::int64_t p, std::int64_t last, int) {
-        for (; p < last; ++p) {
-            double *panel = values_.data() + p * panel_width * d_;
-            for (int j = 0; j < panel_width; ++j) {
-                const std::int64_t cluster = p * panel_width + j;
-                for (std::int32_t f = 0; f < d_; ++f)
-                    panel[f * panel_width + j] = cluster < k_ ? static_cast<double>(centroids[cluster * d_ + f])
-                                                              : std::numeric_limits<double>::infinity();
-            }
-        }
-    });
-}
-
 DirectScratch::DirectScratch(Budget &budget, std::int32_t d, int width)
     : block(budget, std::int64_t{d} * width), best(budget, width), label(budget, width)
 {
@@ -50,9 +28,8 @@ DirectScratch::DirectScratch(Budget &budget, std::int32_t d, int width)
 
 template <typename T>
 Direct<T>::Direct(const Rows<T> &rows)
-    : rows_(rows), width_(block_width(rows.d)), kernels_(direct_kernels(rows.context.instruction_set)),
-      pairs_(pair_kernels(rows.context.instruction_set)), panels_(rows.context.budget, rows.k, rows.d),
-      scratch_(rows.pool.size())
+    : rows_(rows), width_(block_width(rows.d)), kernels_(exact_kernels(rows.context.instruction_set)),
+      wide_(rows.context.budget, rows.k, rows.d), scratch_(rows.pool.size())
 {
 }
 
@@ -60,7 +37,7 @@ template <typename T>
 void Direct<T>::begin(const T *centroids)
 {
     centroids_ = centroids;
-    panels_.set(centroids, rows_);
+    wide_.set(centroids, rows_);
 }
 
 template <typename T>
@@ -68,7 +45,7 @@ void Direct<T>::begin_alone(const T *centroids)
 {
     ThreadPool alone(1);
     centroids_ = centroids;
-    panels_.set(centroids, Rows<T>(rows_, alone));
+    wide_.set(centroids, Rows<T>(rows_, alone));
 }
 
 template <typename T>
@@ -111,7 +88,7 @@ void Direct<T>::assign_few(const T *const *rows, int count, std::int32_t *labels
                 x[j] = rows[i];
                 c[j] = centroids_ + std::int64_t{first + j} * rows_.d;
             }
-            pairs_.distances(x, c, size, rows_.d, squares);
+            kernels_.pairs(x, c, size, rows_.d, squares);
             for (std::int32_t j = 0; j < size; ++j)
                 if (squares[j] < best) {
                     best = squares[j];
@@ -137,13 +114,17 @@ void Direct<T>::assign_block(int worker, const T *const *rows, int count, std::i
     kernels_.pack(rows, count, rows_.d, width, scratch.block.data());
     std::fill_n(scratch.best.data(), width, std::numeric_limits<double>::infinity());
     std::fill_n(scratch.label.data(), width, 0.0);
+    // Centroids that stay in half of the first-level cache while all points of the block pass.
+    constexpr std::int64_t cached_values = 2048;
     const std::int64_t per_call =
-        std::max<std::int64_t>(1, work_per_poll / (std::int64_t{panel_width} * width * rows_.d));
-    for (std::int64_t p = 0; p < panels_.count(); p += per_call) {
-        if (p > 0)
+        std::max<std::int64_t>(1, cached_values / (list_panel * std::int64_t{rows_.d})) * list_panel;
+    const std::int64_t per_poll = std::max<std::int64_t>(1, work_per_poll / (per_call * width * rows_.d)) * per_call;
+    for (std::int64_t j = 0; j < rows_.k; j += per_call) {
+        if (j > 0 && j % per_poll == 0)
             rows_.context.poll();
-        kernels_.nearest(scratch.block.data(), width, rows_.d, panels_.at(p), std::min(per_call, panels_.count() - p),
-                         static_cast<double>(p * panel_width), scratch.best.data(), scratch.label.data());
+        const std::int64_t left = (rows_.k - j + list_panel - 1) / list_panel * list_panel;
+        kernels_.nearest(scratch.block.data(), width, rows_.d, wide_.data(), j,
+                         static_cast<int>(std::min(per_call, left)), scratch.best.data(), scratch.label.data());
     }
     for (int i = 0; i < count; ++i)
         labels[i] = static_cast<std::int32_t>(scratch.label[i]);

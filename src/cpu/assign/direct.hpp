@@ -9,30 +9,10 @@
 #include <vector>
 
 #include "cpu/assign/assigner.hpp"
-#include "cpu/kernels/direct_kernels.hpp"
-#include "cpu/kernels/pair_kernels.hpp"
+#include "cpu/assign/wide_centroids.hpp"
+#include "cpu/kernels/exact_kernels.hpp"
 
 namespace pgkm::cpu {
-
-// Centroids as float64 panels of direct_kernels.hpp; the last panel is filled up with infinity,
-// whose distance is never strictly less than anything.
-class Panels {
-  public:
-    Panels(Budget &budget, std::int32_t k, std::int32_t d);
-
-    // centroids: k x d. On the pool of `rows`.
-    template <typename T>
-    void set(const T *centroids, const Rows<T> &rows);
-
-    std::int64_t count() const { return count_; }
-    const double *at(std::int64_t panel) const { return values_.data() + panel * panel_width * d_; }
-
-  private:
-    std::int32_t k_;
-    std::int32_t d_;
-    std::int64_t count_;
-    Buffer<double> values_;
-};
 
 // The buffers of one worker.
 struct DirectScratch {
@@ -63,10 +43,9 @@ class Direct final : public Assigner<T> {
 
     Rows<T> rows_;
     int width_;
-    const DirectKernels &kernels_;
-    const PairKernels &pairs_;
+    const ExactKernels &kernels_;
     const T *centroids_ = nullptr;
-    Panels panels_;
+    WideCentroids wide_;
     std::vector<std::unique_ptr<DirectScratch>> scratch_; // made by the worker that needs it
 };
 

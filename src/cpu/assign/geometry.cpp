@@ -4,9 +4,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "cpu/kernels/direct_kernels.hpp"
-#include "cpu/kernels/pair_kernels.hpp"
-
 namespace pgkm::cpu {
 namespace {
 
@@ -25,7 +22,7 @@ bool Geometry<T>::fits(const Rows<T> &rows)
 
 template <typename T>
 Geometry<T>::Geometry(const Rows<T> &rows)
-    : rows_(rows), kernels_(list_kernels(rows.context.instruction_set)), k_(rows.k),
+    : rows_(rows), kernels_(exact_kernels(rows.context.instruction_set)), k_(rows.k),
       previous_(rows.context.budget, std::int64_t{k_} * rows.d), own_(rows.context.budget, k_, 0.0f),
       others_(rows.context.budget, k_, 0.0f), half_(rows.context.budget, k_, 0.0f)
 {
@@ -37,7 +34,11 @@ void Geometry<T>::set(const T *centroids, bool distances)
     follow(centroids);
     first_ = false;
     if (distances) {
-        widen();
+        if (wide_.empty()) {
+            wide_ = WideCentroids(rows_.context.budget, k_, rows_.d);
+            distance_ = Buffer<float>(rows_.context.budget, std::int64_t{k_} * k_);
+        }
+        wide_.set(previous_.data(), rows_);
         measure();
     } else
         std::fill(half_.begin(), half_.end(), 0.0f);
@@ -47,7 +48,6 @@ void Geometry<T>::set(const T *centroids, bool distances)
 template <typename T>
 void Geometry<T>::follow(const T *centroids)
 {
-    const PairKernels &pairs = pair_kernels(rows_.context.instruction_set);
     const std::int64_t d = rows_.d, per_task = std::clamp<std::int64_t>(65536 / d, 1, 64);
     rows_.for_ranges(k_, per_task, [&](std::int64_t first, std::int64_t last, int) {
         const std::int64_t count = last - first;
@@ -58,7 +58,7 @@ void Geometry<T>::follow(const T *centroids)
                 now[i] = centroids + (first + i) * d;
                 before[i] = previous_.data() + (first + i) * d;
             }
-            pairs.distances(now, before, count, rows_.d, squares);
+            kernels_.pairs(now, before, count, rows_.d, squares);
             for (std::int64_t i = 0; i < count; ++i)
                 own_[first + i] = squares[i] == 0.0 ? 0.0f : distance_above(squares[i]);
         }
@@ -73,26 +73,11 @@ void Geometry<T>::follow(const T *centroids)
     others_[largest - own_.begin()] = next;
 }
 
-// The centroids in float64, which holds either type.
-template <typename T>
-void Geometry<T>::widen()
-{
-    if (wide_.size() == 0) {
-        wide_ = Buffer<double>(rows_.context.budget, std::int64_t{k_ + 1} * rows_.d);
-        distance_ = Buffer<float>(rows_.context.budget, std::int64_t{k_} * k_);
-        std::fill(wide_.end() - rows_.d, wide_.end(), std::numeric_limits<double>::infinity());
-    }
-    rows_.for_ranges(std::int64_t{k_} * rows_.d, 65536, [&](std::int64_t first, std::int64_t last, int) {
-        std::copy(previous_.data() + first, previous_.data() + last, wide_.data() + first);
-    });
-}
-
 // Centroids as blocks of points against all centroids.
 template <typename T>
 void Geometry<T>::measure()
 {
     constexpr int width = block_step;
-    const DirectKernels &pack = direct_kernels(rows_.context.instruction_set);
     std::vector<Buffer<double>> block;
     std::vector<Buffer<float>> apart;
     // Centroids between two looks at the cancel flag.
@@ -110,7 +95,7 @@ void Geometry<T>::measure()
         for (int i = 0; i < count; ++i)
             rows[i] = previous_.data() + (first + i) * rows_.d;
         std::fill_n(nearest, width, std::numeric_limits<float>::infinity());
-        pack.pack(rows, count, rows_.d, width, points);
+        kernels_.pack(rows, count, rows_.d, width, points);
         for (std::int32_t j = 0; j < k_; j += at_once) {
             rows_.context.poll();
             const int size = std::min(at_once, k_ - j);

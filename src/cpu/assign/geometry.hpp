@@ -7,6 +7,7 @@
 #include "cpu/rows.hpp"
 #include "cpu/kernels/bounds.hpp"
 #include "cpu/kernels/list_kernels.hpp"
+#include "cpu/assign/wide_centroids.hpp"
 
 namespace pgkm::cpu {
 
@@ -23,7 +24,7 @@ class Geometry {
     void set(const T *centroids, bool distances);
     float *half() { return half_.data(); }
 
-    // k + 1 rows of d in float64; the last is at infinity, to fill up lists.
+    // In float64; row k is at infinity, to fill up lists.
     const double *wide() const { return wide_.data(); }
     Drift drift() const { return {own_.data(), others_.data(), half_.data()}; }
     // Distances of centroid a to all, rounded down; 0 to itself.
@@ -33,15 +34,14 @@ class Geometry {
 
   private:
     void follow(const T *centroids);
-    void widen();
     void measure();
 
     Rows<T> rows_;
-    const ListKernels &kernels_;
+    const ExactKernels &kernels_;
     std::int32_t k_;
     bool first_ = true;
     Buffer<T> previous_; // k x d
-    Buffer<double> wide_;
+    WideCentroids wide_;
     Buffer<float> own_, others_, half_;
     Buffer<float> distance_; // k x k
 };

@@ -47,7 +47,7 @@ Hamerly<T>::Scratch::Scratch(Budget &budget, std::int32_t d, std::int32_t k, int
 template <typename T>
 Hamerly<T>::Hamerly(const Rows<T> &rows)
     : rows_(rows), rows_at_once_(rows_for(rows)), kernels_(list_kernels(rows.context.instruction_set)),
-      direct_(direct_kernels(rows.context.instruction_set)), geometry_(rows), upper_(rows.context.budget, rows.n),
+      exact_(exact_kernels(rows.context.instruction_set)), geometry_(rows), upper_(rows.context.budget, rows.n),
       lower_(rows.context.budget, rows.n)
 {
     const Shape shape = shape_of(rows, Purpose::iterations);
@@ -81,14 +81,8 @@ void Hamerly<T>::begin(const T *centroids)
     pivots_ = {0};
     if (rows_.k >= pivot_clusters) {
         const auto root = static_cast<std::int32_t>(std::sqrt(static_cast<double>(rows_.k)));
-        pivots_ = geometry_.spread((root + panel_width - 1) / panel_width * panel_width);
+        pivots_ = geometry_.spread((root + list_panel - 1) / list_panel * list_panel);
     }
-    const auto d = static_cast<std::size_t>(rows_.d);
-    pivot_panels_ = Buffer<double>(rows_.context.budget, pivots_.size() * d);
-    for (std::size_t p = 0; p < pivots_.size() && pivots_.size() > 1; ++p)
-        for (std::size_t f = 0; f < d; ++f)
-            pivot_panels_[(p / panel_width * d + f) * panel_width + p % panel_width] =
-                geometry_.wide()[std::int64_t{pivots_[p]} * d + f];
 }
 
 template <typename T>
@@ -184,15 +178,16 @@ void Hamerly<T>::label_by_pivots(Scratch &scratch, std::int64_t first, int count
         for (int i = 0; i < size; ++i)
             rows[i] = rows_.values + (first + done + i) * rows_.d;
         rows_.context.poll();
-        direct_.pack(rows, size, rows_.d, width, scratch.block.data());
+        exact_.pack(rows, size, rows_.d, width, scratch.block.data());
         std::fill(scratch.best.begin(), scratch.best.end(), std::numeric_limits<double>::infinity());
+        std::fill(scratch.second.begin(), scratch.second.end(), std::numeric_limits<double>::infinity());
         std::fill(scratch.label.begin(), scratch.label.end(), 0.0);
-        direct_.nearest(scratch.block.data(), width, rows_.d, pivot_panels_.data(),
-                        static_cast<std::int64_t>(pivots_.size()) / panel_width, 0.0, scratch.best.data(),
-                        scratch.label.data());
+        exact_.nearest_listed(scratch.block.data(), width, rows_.d, geometry_.wide(), pivots_.data(),
+                              static_cast<int>(pivots_.size()), scratch.best.data(), scratch.second.data(),
+                              scratch.label.data());
         for (int i = 0; i < size; ++i) {
             const auto lane = static_cast<std::size_t>(i);
-            labels[done + i] = pivots_[scratch.label[lane]];
+            labels[done + i] = static_cast<std::int32_t>(scratch.label[lane]);
             upper_[first + done + i] = distance_above(scratch.best[lane]);
         }
     }
@@ -242,7 +237,7 @@ void Hamerly<T>::assign_block(Scratch &scratch, std::int64_t first, const std::i
         return;
     }
     const int lanes = (count + list_step - 1) / list_step * list_step;
-    direct_.pack(x, count, rows_.d, lanes, scratch.block.data());
+    exact_.pack(x, count, rows_.d, lanes, scratch.block.data());
     search(scratch, lanes, listed);
     kernels_.roots(scratch.second.data(), lanes, above, below);
     kernels_.roots(scratch.best.data(), lanes, above, nullptr);
@@ -270,9 +265,9 @@ void Hamerly<T>::search(Scratch &scratch, int lanes, int listed)
     for (int q = 0; q < listed; q += per_call) {
         if (q > 0)
             rows_.context.poll();
-        kernels_.nearest(scratch.block.data(), lanes, rows_.d, geometry_.wide(), list + q,
-                         std::min(per_call, listed - q), scratch.best.data(), scratch.second.data(),
-                         scratch.label.data());
+        exact_.nearest_listed(scratch.block.data(), lanes, rows_.d, geometry_.wide(), list + q,
+                              std::min(per_call, listed - q), scratch.best.data(), scratch.second.data(),
+                              scratch.label.data());
     }
 }
 

@@ -69,13 +69,12 @@ class Hamerly final : public Assigner<T> {
     Rows<T> rows_;
     int rows_at_once_;
     const ListKernels &kernels_;
-    const DirectKernels &direct_;
+    const ExactKernels &exact_;
     Geometry<T> geometry_;
     std::unique_ptr<Tiled<T>> tiled_; // NULL where lists of everything are no slower
     Buffer<float> upper_, lower_;
     std::vector<Scratch> scratch_;
     std::vector<std::int32_t> pivots_;
-    Buffer<double> pivot_panels_;
     const T *centroids_ = nullptr;
     bool first_ = true;
     bool lists_ = true; // whether lists of centroids are tried

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "cpu/kernels/pair_kernels.hpp"
+#include "cpu/kernels/exact_kernels.hpp"
 #include "cpu/rows.hpp"
 
 namespace pgkm::cpu {
@@ -14,7 +14,7 @@ void own_distances(const Rows<T> &rows, const T *centroids, std::int64_t first, 
                    double *out)
 {
     constexpr int batch = 256;
-    const PairKernels &kernels = pair_kernels(rows.context.instruction_set);
+    const ExactKernels &kernels = exact_kernels(rows.context.instruction_set);
     const T *x[batch] = {}, *c[batch] = {};
     for (int done = 0; done < count; done += batch) {
         const int size = std::min(batch, count - done);
@@ -23,7 +23,7 @@ void own_distances(const Rows<T> &rows, const T *centroids, std::int64_t first, 
             c[i] = centroids + std::int64_t{labels[done + i]} * rows.d;
         }
         rows.context.poll();
-        kernels.distances(x, c, size, rows.d, out + done);
+        kernels.pairs(x, c, size, rows.d, out + done);
     }
 }
 

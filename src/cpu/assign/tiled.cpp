@@ -38,7 +38,7 @@ Tiled<T>::Scratch::Scratch(Budget &budget)
 
 template <typename T>
 Tiled<T>::Tiled(const Rows<T> &rows, Purpose purpose)
-    : rows_(rows), purpose_(purpose), pairs_(pair_kernels(rows.context.instruction_set)), square_bounds_(rows.d),
+    : rows_(rows), purpose_(purpose), exact_(exact_kernels(rows.context.instruction_set)), square_bounds_(rows.d),
       centroids_(rows.context.budget, rows.k), scratch_(rows.pool.size())
 {
 }
@@ -182,7 +182,7 @@ void Tiled<T>::measure(Scratch &own, int row) const
 {
     const T *c = centroids_[static_cast<std::int64_t>(own.block.index[row])];
     T estimate;
-    pairs_.estimates(own.rows[row], &c, 1, rows_.d, &estimate);
+    exact_.estimates(own.rows[row], &c, 1, rows_.d, &estimate);
     lower_limit(own, row, square_bounds_.above(static_cast<double>(estimate)));
 }
 

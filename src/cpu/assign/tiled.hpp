@@ -15,7 +15,7 @@
 #include "cpu/assign/assigner.hpp"
 #include "cpu/assign/direct.hpp"
 #include "cpu/encode/encoded.hpp"
-#include "cpu/kernels/pair_kernels.hpp"
+#include "cpu/kernels/exact_kernels.hpp"
 
 namespace pgkm::cpu {
 
@@ -75,7 +75,7 @@ class Tiled final : public Assigner<T> {
 
     Rows<T> rows_;
     Purpose purpose_;
-    const PairKernels &pairs_;
+    const ExactKernels &exact_;
     const SquareBounds<T> square_bounds_;
     const T *values_ = nullptr; // of all centroids
     DifferentCentroids<T> centroids_;

@@ -53,9 +53,9 @@ void Tiled<T>::thin_out(Scratch &own, int row, bool exact) const
         x[h] = own.rows[row];
     }
     if (exact)
-        pairs_.distances(x, c, found, rows_.d, squares);
+        exact_.pairs(x, c, found, rows_.d, squares);
     else
-        pairs_.estimates(own.rows[row], c, found, rows_.d, estimates);
+        exact_.estimates(own.rows[row], c, found, rows_.d, estimates);
     int nearest = 0;
     for (int h = 0; h < found; ++h) {
         if (!exact)
@@ -113,8 +113,7 @@ void Tiled<T>::settle(Scratch &own, std::int32_t *labels) const
     const int batch = static_cast<int>(std::max<std::int64_t>(8, work_per_poll / rows_.d));
     for (int p = 0; p < pairs; p += batch) {
         rows_.context.poll();
-        pairs_.distances(own.x.data() + p, own.c.data() + p, std::min(batch, pairs - p), rows_.d,
-                         own.result.data() + p);
+        exact_.pairs(own.x.data() + p, own.c.data() + p, std::min(batch, pairs - p), rows_.d, own.result.data() + p);
     }
     for (int i = 0; i < count; ++i) {
         if (first[i + 1] == first[i])

@@ -85,7 +85,7 @@ class Chooser {
         for (std::int64_t j = 0; j < k_; ++j)
             centroid_.push_back(add(centroids + j * rows.k / k_ * rows.d, middle));
         const auto last = static_cast<std::size_t>(directions.count);
-        const PairKernels &pairs = pair_kernels(rows.context.instruction_set);
+        const ExactKernels &exact = exact_kernels(rows.context.instruction_set);
         for (std::int64_t i = 0; i < rows_in_trial; ++i) {
             double best = std::numeric_limits<double>::infinity();
             std::int64_t nearest = 0;
@@ -98,7 +98,7 @@ class Chooser {
             }
             const T *c = centroids + nearest * rows.k / k_ * rows.d;
             T square;
-            pairs.estimates(rows.row(i * rows.n / rows_in_trial), &c, 1, rows.d, &square);
+            exact.estimates(rows.row(i * rows.n / rows_in_trial), &c, 1, rows.d, &square);
             nearest_[i] = static_cast<double>(square);
         }
     }

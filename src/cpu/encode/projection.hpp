@@ -11,7 +11,7 @@
 #include "cpu/encode/centre.hpp"
 #include "cpu/encode/directions.hpp"
 #include "cpu/encode/filter.hpp"
-#include "cpu/kernels/pair_kernels.hpp"
+#include "cpu/kernels/exact_kernels.hpp"
 
 namespace pgkm::cpu {
 

@@ -5,8 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "cpu/assign/assigner.hpp"
-#include "cpu/sums/cluster_sums.hpp"
+#include "cpu/fit/lloyd.hpp"
 #include "cpu/for_problems.hpp"
 #include "cpu/rows.hpp"
 #include "numeric/contract.hpp"
@@ -78,16 +77,18 @@ void store_sums(const ClusterSums<T> &sums, PgkmAssignment &out)
         std::transform(sums.masses().begin(), sums.masses().end(), out.masses, split);
 }
 
+} // namespace
+
 template <typename T>
-void assign_problem(const Data &data, ThreadPool &pool, const PgkmProblem &problem, PgkmAssignment &out)
+void assign_by(Assigner<T> &assigner, const Data &data, ThreadPool &pool, const PgkmProblem &problem,
+               PgkmAssignment &out)
 {
     const Rows<T> rows(data, pool, problem);
     Budget &budget = data.context.budget;
     const bool want_sums = out.totals != nullptr || out.masses != nullptr;
     const bool want_within = out.within != nullptr || out.sizes != nullptr;
     const bool want_distances = out.distances != nullptr || out.within != nullptr;
-    const auto assigner = make_assigner(rows, Purpose::single);
-    const int block = assigner->rows_at_once();
+    const int block = assigner.rows_at_once();
     std::vector<Buffer<std::int32_t>> labels;
     std::vector<Buffer<double>> distances;
     std::vector<Within> within;
@@ -101,7 +102,7 @@ void assign_problem(const Data &data, ThreadPool &pool, const PgkmProblem &probl
     if (want_sums)
         sums = std::make_unique<ClusterSums<T>>(rows, problem);
     const double scale = out.within == nullptr ? 1.0 : power_of_two(problem.distance_exponent);
-    assigner->begin(static_cast<const T *>(problem.centroids));
+    assigner.begin(static_cast<const T *>(problem.centroids));
     for_blocks(rows, block, [&](int worker, std::int64_t first, int count) {
         const auto w = static_cast<std::size_t>(worker);
         std::int32_t *now = out.labels != nullptr ? out.labels + first : labels[w].data();
@@ -109,7 +110,7 @@ void assign_problem(const Data &data, ThreadPool &pool, const PgkmProblem &probl
                           : want_distances         ? distances[w].data()
                                                    : nullptr;
         std::fill_n(now, count, -1);
-        assigner->assign(worker, first, count, now, squares);
+        assigner.assign(worker, first, count, now, squares);
         if (want_sums)
             sums->move(worker, first, count, none.data(), now);
         if (want_within)
@@ -123,13 +124,15 @@ void assign_problem(const Data &data, ThreadPool &pool, const PgkmProblem &probl
         store_within(within, out, rows.k);
 }
 
-} // namespace
+template void assign_by(Assigner<float> &, const Data &, ThreadPool &, const PgkmProblem &, PgkmAssignment &);
+template void assign_by(Assigner<double> &, const Data &, ThreadPool &, const PgkmProblem &, PgkmAssignment &);
 
 void assign(Data &data, const PgkmProblem *problems, std::int64_t n_problems, PgkmAssignment *assignments)
 {
     with_element(data.points, [&](auto element) {
         for_problems(data, problems, n_problems, [&](std::int64_t p, ThreadPool &pool) {
-            assign_problem<decltype(element)>(data, pool, problems[p], assignments[p]);
+            const Rows<decltype(element)> rows(data, pool, problems[p]);
+            assign_by(*make_assigner(rows, Purpose::single), data, pool, problems[p], assignments[p]);
         });
     });
 }

@@ -7,9 +7,9 @@
 namespace pgkm::cpu {
 
 template <typename T>
-Iteration<T>::Iteration(const Data &data, ThreadPool &pool, const PgkmProblem &problem, Purpose purpose,
-                        std::int32_t *labels)
-    : rows_(data, pool, problem), labels_(labels), assigner_(make_assigner(rows_, purpose)), sums_(rows_, problem)
+Iteration<T>::Iteration(const Data &data, ThreadPool &pool, const PgkmProblem &problem,
+                        std::unique_ptr<Assigner<T>> assigner, std::int32_t *labels)
+    : rows_(data, pool, problem), labels_(labels), assigner_(std::move(assigner)), sums_(rows_, problem)
 {
     data.context.assignment.store(assigner_->strategy(), std::memory_order_relaxed);
     for (int worker = 0; worker < pool.size(); ++worker)

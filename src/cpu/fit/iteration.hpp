@@ -15,7 +15,12 @@ template <typename T>
 class Iteration {
   public:
     // Of the problem its k, scales and weight exponent are read here. labels: n, -1 each; they stay the caller's.
-    Iteration(const Data &data, ThreadPool &pool, const PgkmProblem &problem, Purpose purpose, std::int32_t *labels);
+    Iteration(const Data &data, ThreadPool &pool, const PgkmProblem &problem, Purpose purpose, std::int32_t *labels)
+        : Iteration(data, pool, problem, make_assigner(Rows<T>(data, pool, problem), purpose), labels)
+    {
+    }
+    Iteration(const Data &data, ThreadPool &pool, const PgkmProblem &problem, std::unique_ptr<Assigner<T>> assigner,
+              std::int32_t *labels);
 
     // Brings labels and sums to these centroids (k x d). Whether a label changed.
     bool run(const T *centroids);

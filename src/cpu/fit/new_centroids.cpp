@@ -20,7 +20,7 @@ double update(const Rows<T> &rows, const PgkmProblem &problem, PgkmMetric metric
               const Int128 *masses)
 {
     const std::int64_t d = rows.d, per_task = std::clamp<std::int64_t>(sums_per_task / d, 1, clusters_per_task);
-    const PairKernels &pairs = pair_kernels(rows.context.instruction_set);
+    const ExactKernels &kernels = exact_kernels(rows.context.instruction_set);
     auto *centroids = static_cast<T *>(problem.centroids);
     Buffer<double> shifts(rows.context.budget, rows.k, 0.0);
     rows.for_ranges(rows.k, per_task, [&](std::int64_t first, std::int64_t last, int) {
@@ -36,7 +36,7 @@ double update(const Rows<T> &rows, const PgkmProblem &problem, PgkmMetric metric
             to[moved] = own;
             cluster[moved++] = j;
         }
-        pairs.distances(to, from, moved, rows.d, squares);
+        kernels.pairs(to, from, moved, rows.d, squares);
         for (std::int64_t i = 0; i < moved; ++i) {
             shifts[cluster[i]] = squares[i];
             std::copy_n(to[i], d, centroids + cluster[i] * d);

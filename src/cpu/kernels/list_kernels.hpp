@@ -1,16 +1,13 @@
-// list_kernels.hpp - what the bounds of hamerly.cpp need: which rows to look at again, which
-// centroids can matter to them, and exact distances to those alone.
+// list_kernels.hpp - what the bounds of hamerly.cpp need: which rows to look at again, and which
+// centroids can matter to them.
 #pragma once
 
 #include <cstdint>
 
-#include "cpu/kernels/element_kernel.hpp"
-#include "cpu/kernels/instruction_set.hpp"
+#include "cpu/kernels/exact_kernels.hpp"
 
 namespace pgkm::cpu {
 
-inline constexpr int list_panel = 4;
-inline constexpr int list_step = 8;  // one AVX-512 vector of float64
 inline constexpr int list_room = 16; // lists are written by whole vectors
 
 // How far an iteration's centroids drifted, per cluster, and what that does to the bounds.
@@ -38,23 +35,9 @@ struct ListKernels {
     // smallest distance of the others. There is room for `count` and list_room more.
     int (*select)(const float *distance, int count, float radius, std::int32_t *list, float *beyond);
 
-    // Exact distances of a block of points (direct_kernels.hpp; width a multiple of list_step) to
-    // listed centroids, rows of `wide`; count a multiple of list_panel. best, second and label start
-    // at infinity, infinity and 0; with ascending lists the lowest index wins.
-    void (*nearest)(const double *block, int width, int d, const double *wide, const std::int32_t *list, int count,
-                    double *best, double *second, double *label);
-
     // above[i] and below[i] bound the distances of which squares[i] is the exact D; count is a
     // multiple of list_step. below may be NULL.
     void (*roots)(const double *squares, int count, float *above, float *below);
-
-    // out[q * width + i] = D(point i, centroid list[q]).
-    void (*distances)(const double *block, int width, int d, const double *wide, const std::int32_t *list, int count,
-                      double *out);
-
-    // out[j * width + i]: the distance from point i to row j of `wide`, rounded down, at least 0. width is a multiple
-    // of list_step; there is room for a multiple of list_panel rows, of which only `count` are right.
-    void (*apart)(const double *block, int width, int d, const double *wide, int count, float *out);
 };
 
 const ListKernels &list_kernels(InstructionSet set);

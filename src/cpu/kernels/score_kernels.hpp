@@ -2,7 +2,7 @@
 //
 // A score is |c|^2 / 2 - x.c on float32 projections (encode/projection.hpp), in the form of a blocked matrix
 // product: one fused operation per feature where the exact D takes two in float64, four
-// times the speed of direct_kernels.hpp. What a score may be off by is worked out in
+// times the speed of exact_kernels.hpp. What a score may be off by is worked out in
 // score_bound.hpp; these kernels only fix the order: the features of a call are one chain per
 // centroid from 0, whose sum is then added to the score.
 #pragma once

@@ -1,6 +1,6 @@
 // kernels.cpp (reduce) - operations on columns, lanes over rows.
 //
-// A sum block keeps a tile of tile_vectors vectors of rows and four sums in registers, as direct_kernels.cpp does.
+// A sum block keeps a tile of tile_vectors vectors of rows and four sums in registers, as exact_kernels.cpp does.
 #include "cpu/reduce/kernels.hpp"
 
 #include <cmath>

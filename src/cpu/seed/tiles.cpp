@@ -20,7 +20,7 @@
 #include <cmath>
 #include <limits>
 
-#include "cpu/kernels/pair_kernels.hpp"
+#include "cpu/kernels/exact_kernels.hpp"
 #include "numeric/contract.hpp"
 
 namespace pgkm::cpu {
@@ -244,8 +244,8 @@ void SeedTiles<T>::View::enter(std::int32_t group)
 {
     group_ = group;
     std::vector<const T *> parents(count_, tiles_.groups_[group].middle);
-    pair_kernels(tiles_.runner_.instruction_set())
-        .distances(candidates_, parents.data(), count_, tiles_.rows_.d, squares_.data());
+    exact_kernels(tiles_.runner_.instruction_set())
+        .pairs(candidates_, parents.data(), count_, tiles_.rows_.d, squares_.data());
     for (int c = 0; c < count_; ++c) {
         below_[c] = tiles_.bounds_.below(squares_[c]);
         above_[c] = tiles_.bounds_.above(squares_[c]);

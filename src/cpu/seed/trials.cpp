@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "cpu/kernels/pair_kernels.hpp"
 #include "cpu/rows.hpp"
 #include "numeric/contract.hpp"
 
@@ -41,7 +40,7 @@ template <typename T>
 void distances_to(const BlockRunner &runner, const SeedRows<T> &rows, const T *const *to, const std::int32_t *labels,
                   double *squares)
 {
-    const PairKernels &kernels = pair_kernels(runner.instruction_set());
+    const ExactKernels &kernels = exact_kernels(runner.instruction_set());
     const std::int64_t size = seed_block_rows(rows.d);
     runner.run((rows.n + size - 1) / size, [&](std::int64_t block) {
         const T *x[most_pairs], *c[most_pairs];
@@ -52,7 +51,7 @@ void distances_to(const BlockRunner &runner, const SeedRows<T> &rows, const T *c
                 x[i] = rows.row(first + i);
                 c[i] = to[labels == nullptr ? 0 : labels[first + i]];
             }
-            kernels.distances(x, c, count, rows.d, squares + first);
+            kernels.pairs(x, c, count, rows.d, squares + first);
         }
     });
 }
@@ -175,7 +174,7 @@ GainBounds SeedTrials<T, Point>::thin_out(std::int64_t tile, const T *candidate,
     }
     T squares[seed_tile_rows];
     runner_.poll();
-    pair_kernels(runner_.instruction_set()).estimates(candidate, rows, count, rows_.d, squares);
+    exact_kernels(runner_.instruction_set()).estimates(candidate, rows, count, rows_.d, squares);
     GainBounds gain = {0.0, 0.0};
     for (int i = 0; i < count; ++i) {
         const double own = tiles_.nearest(tile, places[i]), weight = rows_.weight(tiles_.row(tile, places[i]));
@@ -223,13 +222,13 @@ template <typename T, typename Point>
 template <typename Win>
 void SeedTrials<T, Point>::settle(std::int64_t task, Worker &worker, Win &&win)
 {
-    const PairKernels &kernels = pair_kernels(runner_.instruction_set());
+    const ExactKernels &kernels = exact_kernels(runner_.instruction_set());
     const int full = pairs_at_once(rows_.d);
     const auto tile_of = [&](Hit hit) { return first_tile(task) + (hit & 0xffff) / seed_tile_rows; };
     const auto place_of = [](Hit hit) { return static_cast<int>((hit & 0xffff) % seed_tile_rows); };
     const auto finish = [&] {
         runner_.poll();
-        kernels.distances(worker.x, worker.c, worker.count, rows_.d, worker.squares);
+        kernels.pairs(worker.x, worker.c, worker.count, rows_.d, worker.squares);
         for (int p = 0; p < worker.count; ++p) {
             const Hit hit = worker.hit[p];
             if (worker.squares[p] < tiles_.nearest(tile_of(hit), place_of(hit)))

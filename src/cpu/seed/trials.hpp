@@ -12,7 +12,7 @@
 #include <memory>
 #include <vector>
 
-#include "cpu/kernels/pair_kernels.hpp"
+#include "cpu/kernels/exact_kernels.hpp"
 #include "cpu/seed/tiles.hpp"
 #include "numeric/philox.hpp"
 

@@ -103,6 +103,11 @@ bool wants_device(const PgkmSettings &settings, const Work &work)
            (settings.backend == PGKM_BACKEND_AUTO && !work.at_home && work.shared >= pays);
 }
 
+BackendChoice cpu_choice()
+{
+    return {cpu_backend(), -1, 0};
+}
+
 std::vector<BackendChoice> choose_backends(const PgkmSettings &settings, const Work &work)
 {
     std::vector<BackendChoice> choices;
@@ -113,7 +118,7 @@ std::vector<BackendChoice> choose_backends(const PgkmSettings &settings, const W
     else if (settings.backend == PGKM_BACKEND_CUDA)
         throw Error(PGKM_UNAVAILABLE, "no usable CUDA device: " + why);
     if (settings.backend != PGKM_BACKEND_CUDA)
-        choices.push_back({cpu_backend(), -1, 0});
+        choices.push_back(cpu_choice());
     return choices;
 }
 

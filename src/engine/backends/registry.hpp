@@ -18,6 +18,9 @@ struct BackendChoice {
     std::vector<std::int32_t> devices = {}; // of a fit over several: likewise, in place of `device`
 };
 
+// The CPU, in this process.
+BackendChoice cpu_choice();
+
 // The devices of a backend, usable or not; none, with the reason in *why, where it cannot tell.
 std::vector<PgkmDevice> probe(const PgkmBackend &table, std::string *why);
 

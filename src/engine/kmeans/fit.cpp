@@ -9,7 +9,7 @@
 #include "engine/kmeans/sweep.hpp"
 #include "engine/kmeans/work.hpp"
 #include "engine/nodes/nodes.hpp"
-#include "engine/sizes/bounds.hpp"
+#include "engine/kmeans/size_bounds.hpp"
 #include "numeric/error.hpp"
 #include "numeric/index.hpp"
 

@@ -5,13 +5,13 @@
 #include <cmath>
 #include <iterator>
 #include <map>
+#include <memory>
 
-#include "cpu/for_problems.hpp"
 #include "engine/kmeans/batches.hpp"
 #include "engine/kmeans/options.hpp"
 #include "engine/kmeans/radius.hpp"
 #include "engine/kmeans/refine.hpp"
-#include "engine/sizes/lloyd.hpp"
+#include "engine/kmeans/size_bounds.hpp"
 #include "numeric/contract.hpp"
 #include "numeric/error.hpp"
 #include "numeric/index.hpp"
@@ -227,28 +227,48 @@ class Fitter {
                 throw Error(PGKM_INVALID, "option init_centroids must not hold a zero vector for metric cosine");
     }
 
-    // Iterations and final assignment of sizes within bounds, on the CPU.
+    // Iterations and final assignment of sizes within bounds.
     std::vector<Model> fit_bounded(std::vector<PgkmProblem> &problems)
     {
         monitor_.enter(PGKM_ITERATING);
-        PgkmOpen open = {};
-        open.memory_limit = task_.memory_limit;
-        open.host = monitor_.host();
-        cpu::Context context(open, task_.threads);
-        cpu::Data data = {context, rows_.points()};
-        Wanted wanted(problems.size());
         const PgkmFitParams params = {task_.options.metric, task_.options.max_iter};
-        cpu::for_problems(
-            data, problems.data(), static_cast<std::int64_t>(problems.size()), [&](std::int64_t p, ThreadPool &pool) {
-                const auto g = static_cast<std::size_t>(p);
-                PgkmProblem &problem = problems[g];
-                keep_all(problem, centroids_[g]);
-                BoundedFit<T> fit(data, pool, problem, size_bounds(task_.options, problem.n_rows, problem.k));
-                fit.iterate(params, monitor_);
-                prepare_assignment(g, problem, wanted);
-                fit.assign(wanted.assignments[g]);
-            });
+        std::vector<PgkmSizeBounds> bounds;
+        std::vector<LargeArray<std::int32_t>> labels;
+        Wanted wanted(problems.size());
+        for (std::size_t g = 0; g < problems.size(); ++g) {
+            keep_all(problems[g], centroids_[g]);
+            bounds.push_back(size_bounds(task_.options, problems[g].n_rows, problems[g].k));
+            labels.emplace_back(at(problems[g].n_rows));
+            wanted.assignments[g].labels = labels[g].data();
+        }
+        Session &session = session_for_sizes();
+        session.run(&PgkmBackend::fit_sizes, problems, &params, bounds.data(), wanted.assignments.data());
+        for (std::size_t g = 0; g < problems.size(); ++g) {
+            prepare_assignment(g, problems[g], wanted);
+            wanted.assignments[g].labels = labels[g].data();
+        }
+        const PgkmFitParams *const none = nullptr;
+        session.run(&PgkmBackend::fit_sizes, problems, none, bounds.data(), wanted.assignments.data());
+        for (std::size_t g = 0; g < problems.size(); ++g)
+            if (!wanted.models[g].labels.empty())
+                wanted.models[g].labels = std::move(labels[g]);
         return models_of(problems, wanted);
+    }
+
+    // The CPU's, where the backend at work leaves sizes to it.
+    Session &session_for_sizes()
+    {
+        if (session_.table()->fit_sizes != nullptr)
+            return session_;
+        if (!for_sizes_) {
+            PgkmOpen open = {};
+            open.threads = task_.threads;
+            open.memory_limit = task_.memory_limit;
+            open.host = monitor_.host();
+            for_sizes_ = std::make_unique<Session>(cpu_choice(), open);
+            for_sizes_->load(rows_.points());
+        }
+        return *for_sizes_;
     }
 
     // As many clusters as wanted, even where fewer rows differ: centroids are repeated.
@@ -329,6 +349,7 @@ class Fitter {
     Session &session_;
     Monitor &monitor_;
     std::vector<std::vector<T>> centroids_; // of each group
+    std::unique_ptr<Session> for_sizes_;
 };
 
 } // namespace

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <string>
 
-#include "engine/sizes/bounds.hpp"
+#include "engine/kmeans/size_bounds.hpp"
 #include "numeric/contract.hpp"
 #include "numeric/error.hpp"
 

@@ -11,7 +11,7 @@
 #include "engine/kmeans/refine.hpp"
 #include "engine/kmeans/sweep.hpp"
 #include "engine/rows/silhouette.hpp"
-#include "engine/sizes/bounds.hpp"
+#include "engine/kmeans/size_bounds.hpp"
 #include "numeric/contract.hpp"
 
 namespace pgkm {

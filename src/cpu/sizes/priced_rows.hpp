@@ -8,22 +8,24 @@
 #include <cstdint>
 #include <vector>
 
+#include "cpu/assign/wide_centroids.hpp"
+#include "cpu/kernels/exact_kernels.hpp"
 #include "cpu/memory.hpp"
 #include "cpu/rows.hpp"
 #include "cpu/seed/row_order.hpp"
 #include "numeric/platform.hpp"
 
-namespace pgkm {
+namespace pgkm::cpu {
 
 template <typename T>
 class PricedRows {
   public:
-    explicit PricedRows(const cpu::Rows<T> &rows);
+    PricedRows(const Rows<T> &rows, const RowNumber *order);
 
     std::int64_t n() const { return rows_.n; }
     std::int32_t k() const { return rows_.k; }
     void poll() const { rows_.context.poll(); }
-    cpu::Budget &budget() const { return rows_.context.budget; }
+    Budget &budget() const { return rows_.context.budget; }
 
     // k x d; they stay the caller's.
     void set_centroids(const T *centroids);
@@ -48,7 +50,7 @@ class PricedRows {
   private:
     // Room of a worker: a tile of rows by feature, its distances to some centroids.
     struct Scratch {
-        cpu::Buffer<double> block, distances, floors;
+        Buffer<double> block, distances, floors;
     };
 
     // Calls body(worker, first, size, cluster, distances) for tiles of rows and each cluster, ascending: those of
@@ -56,11 +58,12 @@ class PricedRows {
     template <typename Place, typename Begin, typename Body, typename End>
     void for_tiles(std::int64_t count, Place &&place, Begin &&begin, Body &&body, End &&end);
 
-    const cpu::Rows<T> rows_;
-    const cpu::Buffer<cpu::RowNumber> order_;
+    const Rows<T> rows_;
+    const RowNumber *order_;
     const T *centroids_ = nullptr; // k x d
-    cpu::Buffer<double> wide_;     // the same
+    const ExactKernels &kernels_;
+    WideCentroids wide_; // the same
     std::vector<Scratch> scratch_;
 };
 
-} // namespace pgkm
+} // namespace pgkm::cpu

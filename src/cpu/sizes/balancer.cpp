@@ -1,5 +1,5 @@
 // balancer.cpp - prices for a sample of the rows, then for all.
-#include "engine/sizes/balancer.hpp"
+#include "cpu/sizes/balancer.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -8,7 +8,7 @@
 #include "numeric/error.hpp"
 #include "numeric/index.hpp"
 
-namespace pgkm {
+namespace pgkm::cpu {
 namespace {
 
 // A sample has at least so many rows, and so many of each cluster.
@@ -21,8 +21,8 @@ constexpr double negligible = 1e-9;
 } // namespace
 
 template <typename T>
-Balancer<T>::Balancer(const cpu::Rows<T> &rows, const SizeBounds &bounds)
-    : rows_(rows), bounds_(bounds), prices_(at(rows.k), 0.0), labels_(rows_.budget(), at(rows.n)),
+Balancer<T>::Balancer(const Rows<T> &rows, const RowNumber *order, const PgkmSizeBounds &bounds)
+    : rows_(rows, order), bounds_(bounds), prices_(at(rows.k), 0.0), labels_(rows_.budget(), at(rows.n)),
       squares_(rows_.budget(), at(rows.n)), room_(rows_.budget(), at(rows.n)),
       floors_(rows_.budget(), at(rows.k) * at(rows.k)), costs_(at(rows.k))
 {
@@ -38,7 +38,7 @@ void Balancer<T>::assign(const T *centroids, std::int32_t *labels)
 
 // For the first `count` places.
 template <typename T>
-SizeBounds Balancer<T>::bounds_of(std::int64_t count) const
+PgkmSizeBounds Balancer<T>::bounds_of(std::int64_t count) const
 {
     const auto part = [&](std::int64_t rows) { return Int128{rows} * count; };
     const std::int64_t n = rows_.n();
@@ -137,4 +137,4 @@ void Balancer<T>::hold(std::int64_t bytes)
 template class Balancer<float>;
 template class Balancer<double>;
 
-} // namespace pgkm
+} // namespace pgkm::cpu

@@ -1,5 +1,5 @@
-// bounds.cpp - options min_size and max_size as numbers of rows.
-#include "engine/sizes/bounds.hpp"
+// size_bounds.cpp - options min_size and max_size as numbers of rows.
+#include "engine/kmeans/size_bounds.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -40,9 +40,9 @@ std::string rows(std::int64_t n)
 
 } // namespace
 
-SizeBounds size_bounds(const PgkmOptions &options, std::int64_t n, std::int64_t k)
+PgkmSizeBounds size_bounds(const PgkmOptions &options, std::int64_t n, std::int64_t k)
 {
-    const SizeBounds bounds = {least_of(options.min_size, n), most_of(options.max_size, n)};
+    const PgkmSizeBounds bounds = {least_of(options.min_size, n), most_of(options.max_size, n)};
     if (options.min_size != 0.0 && options.max_size != 0.0 && bounds.least > bounds.most)
         throw Error(PGKM_INVALID, "option min_size (" + std::to_string(bounds.least) +
                                       " rows) must not be above max_size (" + std::to_string(bounds.most) + " rows)");

@@ -1,4 +1,4 @@
-// bounds.hpp - how many rows a cluster may have: options min_size and max_size.
+// size_bounds.hpp - how many rows a cluster may have: options min_size and max_size.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +8,6 @@
 
 namespace pgkm {
 
-// least >= 1, and k * least <= n <= k * most.
-struct SizeBounds {
-    std::int64_t least;
-    std::int64_t most;
-};
-
 inline bool sizes_are_bounded(const PgkmOptions &options)
 {
     return options.min_size != 0.0 || options.max_size != 0.0;
@@ -21,6 +15,6 @@ inline bool sizes_are_bounded(const PgkmOptions &options)
 
 // Of k clusters over n rows. Below 1 an option is a share of the rows: min_size is rounded up then, max_size down, so
 // that sizes keep within the share. No cluster is empty. Throws Error(PGKM_INVALID) saying why it cannot be.
-SizeBounds size_bounds(const PgkmOptions &options, std::int64_t n, std::int64_t k);
+PgkmSizeBounds size_bounds(const PgkmOptions &options, std::int64_t n, std::int64_t k);
 
 } // namespace pgkm

@@ -1,5 +1,5 @@
 // network.cpp - shortest paths between clusters, many at a time.
-#include "engine/sizes/network.hpp"
+#include "cpu/sizes/network.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -8,7 +8,7 @@
 #include "numeric/error.hpp"
 #include "numeric/index.hpp"
 
-namespace pgkm {
+namespace pgkm::cpu {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
@@ -32,8 +32,8 @@ auto place_of(auto &arcs, std::int32_t to)
 
 } // namespace
 
-Network::Network(const SizeBounds &bounds, const std::vector<std::int64_t> &sizes, const std::vector<double> &prices,
-                 double *floors)
+Network::Network(const PgkmSizeBounds &bounds, const std::vector<std::int64_t> &sizes,
+                 const std::vector<double> &prices, double *floors)
     : bounds_(bounds), arcs_(sizes.size()), prices_(prices), floors_(floors), distances_(sizes.size() + 1),
       open_(sizes.size() + 1), before_(sizes.size() + 1)
 {
@@ -301,4 +301,4 @@ void Network::take_step(std::int32_t from, std::int32_t to)
     }
 }
 
-} // namespace pgkm
+} // namespace pgkm::cpu

@@ -8,16 +8,16 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/sizes/network.hpp"
-#include "engine/sizes/priced_rows.hpp"
+#include "cpu/sizes/network.hpp"
+#include "cpu/sizes/priced_rows.hpp"
 
-namespace pgkm {
+namespace pgkm::cpu {
 
 template <typename T>
 class Balancer : private RowCosts {
   public:
-    // Rows and bounds that size_bounds() has found to go together.
-    Balancer(const cpu::Rows<T> &rows, const SizeBounds &bounds);
+    // order: the rows in canonical order.
+    Balancer(const Rows<T> &rows, const RowNumber *order, const PgkmSizeBounds &bounds);
 
     // labels[i], of n: the cluster of row i, for these centroids (k x d).
     void assign(const T *centroids, std::int32_t *labels);
@@ -29,21 +29,21 @@ class Balancer : private RowCosts {
     void hold(std::int64_t bytes) override;
     void poll() const override { rows_.poll(); }
 
-    SizeBounds bounds_of(std::int64_t count) const;
+    PgkmSizeBounds bounds_of(std::int64_t count) const;
     void forget_small_prices();
     Network begin(std::int64_t count);
     void find_prices(std::int64_t count);
 
     PricedRows<T> rows_;
-    const SizeBounds bounds_;
-    std::vector<double> prices_;       // k
-    cpu::Buffer<std::int32_t> labels_; // of places
-    cpu::Buffer<double> squares_, room_;
-    cpu::Buffer<double> floors_; // k x k
+    const PgkmSizeBounds bounds_;
+    std::vector<double> prices_;  // k
+    Buffer<std::int32_t> labels_; // of places
+    Buffer<double> squares_, room_;
+    Buffer<double> floors_; // k x k
     // Of the rows at work, the places that came to each cluster; some may have left.
     std::vector<std::vector<std::int64_t>> members_;
     std::vector<double> costs_; // k
     std::uint64_t held_ = 0;    // bytes of the network
 };
 
-} // namespace pgkm
+} // namespace pgkm::cpu

@@ -16,11 +16,11 @@
 #include <utility>
 #include <vector>
 
-#include "engine/sizes/bounds.hpp"
+#include "backend/backend.h"
 #include "numeric/index.hpp"
 #include "numeric/platform.hpp"
 
-namespace pgkm {
+namespace pgkm::cpu {
 
 // A row, by its place, in another cluster: the cost there less the cost where it is.
 struct Move {
@@ -48,7 +48,7 @@ class Network {
   public:
     // prices: k, under which the rows of these sizes are where they cost least. floors: k x k, what a move from cluster
     // j to l costs at least; floors[j * k + l] stays the caller's, and is written to.
-    Network(const SizeBounds &bounds, const std::vector<std::int64_t> &sizes, const std::vector<double> &prices,
+    Network(const PgkmSizeBounds &bounds, const std::vector<std::int64_t> &sizes, const std::vector<double> &prices,
             double *floors);
 
     // Rows that are too many somewhere. None: all sizes are within their bounds.
@@ -86,7 +86,7 @@ class Network {
     bool path_is_free();
     void take_step(std::int32_t from, std::int32_t to);
 
-    SizeBounds bounds_;
+    PgkmSizeBounds bounds_;
     std::vector<std::vector<Arc>> arcs_; // of each cluster, those that were asked for, ascending
     std::vector<double> prices_;         // k + 1
     double *floors_;                     // k x k
@@ -99,4 +99,4 @@ class Network {
     std::vector<std::int32_t> before_, settled_, ends_, path_;
 };
 
-} // namespace pgkm
+} // namespace pgkm::cpu

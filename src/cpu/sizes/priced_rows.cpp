@@ -1,5 +1,5 @@
 // priced_rows.cpp - distances of rows to all centroids, tile by tile, and what follows from them with prices.
-#include "engine/sizes/priced_rows.hpp"
+#include "cpu/sizes/priced_rows.hpp"
 
 #include <algorithm>
 #include <array>
@@ -7,13 +7,10 @@
 #include <mutex>
 #include <utility>
 
-#include "cpu/kernels/direct_kernels.hpp"
-#include "cpu/kernels/list_kernels.hpp"
-#include "cpu/kernels/pair_kernels.hpp"
 #include "numeric/contract.hpp"
 #include "numeric/index.hpp"
 
-namespace pgkm {
+namespace pgkm::cpu {
 namespace {
 
 constexpr int tile_rows = 64;
@@ -58,39 +55,29 @@ double least_difference(const double *distances, const double *squares)
     return *std::min_element(least, least + lanes);
 }
 
-cpu::Buffer<cpu::RowNumber> order_of(cpu::Context &context, bool threaded, const auto &rows)
-{
-    const cpu::BlockRunner runner(context, threaded);
-    return cpu::canonical_order(runner, rows);
-}
-
 } // namespace
 
 template <typename T>
-PricedRows<T>::PricedRows(const cpu::Rows<T> &rows)
-    : rows_(rows), order_(order_of(rows.context, &rows.pool == &rows.context.pool,
-                                   cpu::SeedRows<T>{rows.values, nullptr, rows.n, rows.d})),
-      wide_(budget(), at(rows.k) * at(rows.d))
+PricedRows<T>::PricedRows(const Rows<T> &rows, const RowNumber *order)
+    : rows_(rows), order_(order), kernels_(exact_kernels(rows.context.instruction_set)), wide_(budget(), rows.k, rows.d)
 {
     for (int worker = 0; worker < rows.pool.size(); ++worker)
-        scratch_.push_back({cpu::Buffer<double>(budget(), at(rows.d) * tile_rows),
-                            cpu::Buffer<double>(budget(), clusters_at_once * tile_rows),
-                            cpu::Buffer<double>(budget(), at(rows.k))});
+        scratch_.push_back({Buffer<double>(budget(), at(rows.d) * tile_rows),
+                            Buffer<double>(budget(), clusters_at_once * tile_rows),
+                            Buffer<double>(budget(), at(rows.k))});
 }
 
 template <typename T>
 void PricedRows<T>::set_centroids(const T *centroids)
 {
     centroids_ = centroids;
-    std::copy_n(centroids, wide_.size(), wide_.begin());
+    wide_.set(centroids, rows_);
 }
 
 template <typename T>
 template <typename Place, typename Begin, typename Body, typename End>
 void PricedRows<T>::for_tiles(std::int64_t count, Place &&place, Begin &&begin, Body &&body, End &&end)
 {
-    const cpu::DirectKernels &direct = cpu::direct_kernels(rows_.context.instruction_set);
-    const cpu::ListKernels &list = cpu::list_kernels(rows_.context.instruction_set);
     std::vector<std::int32_t> all(at(k()));
     for (std::size_t j = 0; j < all.size(); ++j)
         all[j] = static_cast<std::int32_t>(j);
@@ -100,14 +87,14 @@ void PricedRows<T>::for_tiles(std::int64_t count, Place &&place, Begin &&begin, 
             const int size = static_cast<int>(std::min<std::int64_t>(tile_rows, last - first));
             const T *x[tile_rows];
             for (int i = 0; i < size; ++i)
-                x[i] = rows_.row(order_[at(place(first + i))]);
-            direct.pack(x, size, rows_.d, tile_rows, scratch.block.data());
+                x[i] = rows_.row(order_[place(first + i)]);
+            kernels_.pack(x, size, rows_.d, tile_rows, scratch.block.data());
             auto state = begin(worker, first, size);
             for (std::int32_t j = 0; j < k(); j += clusters_at_once) {
                 poll();
                 const std::int32_t some = std::min(clusters_at_once, k() - j);
-                list.distances(scratch.block.data(), tile_rows, rows_.d, wide_.data(), all.data() + j, some,
-                               scratch.distances.data());
+                kernels_.distances(scratch.block.data(), tile_rows, rows_.d, wide_.data(), all.data() + j, some,
+                                   scratch.distances.data());
                 for (std::int32_t c = 0; c < some; ++c)
                     body(state, j + c, scratch.distances.data() + std::ptrdiff_t{c} * tile_rows);
             }
@@ -179,16 +166,15 @@ template <typename T>
 void PricedRows<T>::distances_to(std::int32_t cluster, const std::vector<std::int64_t> &places, double *squares) const
 {
     constexpr int batch = 256;
-    const cpu::PairKernels &kernels = cpu::pair_kernels(rows_.context.instruction_set);
     const auto find = [&](std::int64_t first, std::int64_t last, int) {
         const T *x[batch], *c[batch];
         std::fill_n(c, batch, centroids_ + std::int64_t{cluster} * rows_.d);
         for (; first < last; first += batch) {
             const std::int64_t size = std::min<std::int64_t>(batch, last - first);
             for (std::int64_t i = 0; i < size; ++i)
-                x[i] = rows_.row(order_[at(places[at(first + i)])]);
+                x[i] = rows_.row(order_[places[at(first + i)]]);
             poll();
-            kernels.distances(x, c, size, rows_.d, squares + first);
+            kernels_.pairs(x, c, size, rows_.d, squares + first);
         }
     };
     const auto count = static_cast<std::int64_t>(places.size());
@@ -203,7 +189,7 @@ void PricedRows<T>::put_by_row(const std::int32_t *by_place, std::int32_t *by_ro
 {
     rows_.for_ranges(n(), 1 << 14, [&](std::int64_t first, std::int64_t last, int) {
         for (std::int64_t place = first; place < last; ++place)
-            by_row[order_[at(place)]] = by_place[place];
+            by_row[order_[place]] = by_place[place];
     });
 }
 
@@ -211,18 +197,17 @@ template <typename T>
 void PricedRows<T>::distances_of(std::int64_t place, double *squares) const
 {
     constexpr std::int32_t batch = 64;
-    const cpu::PairKernels &kernels = cpu::pair_kernels(rows_.context.instruction_set);
     const T *x[batch], *c[batch];
-    std::fill_n(x, batch, rows_.row(order_[at(place)]));
+    std::fill_n(x, batch, rows_.row(order_[place]));
     for (std::int32_t j = 0; j < k(); j += batch) {
         const std::int32_t some = std::min(batch, k() - j);
         for (std::int32_t i = 0; i < some; ++i)
             c[i] = centroids_ + std::int64_t{j + i} * rows_.d;
-        kernels.distances(x, c, some, rows_.d, squares + j);
+        kernels_.pairs(x, c, some, rows_.d, squares + j);
     }
 }
 
 template class PricedRows<float>;
 template class PricedRows<double>;
 
-} // namespace pgkm
+} // namespace pgkm::cpu
