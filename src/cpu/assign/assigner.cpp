@@ -4,6 +4,7 @@
 #include "cpu/assign/direct.hpp"
 #include "cpu/assign/hamerly.hpp"
 #include "cpu/assign/tiled.hpp"
+#include "cpu/unless_short.hpp"
 
 namespace pgkm::cpu {
 
@@ -14,16 +15,14 @@ std::unique_ptr<Assigner<T>> make_assigner(const Rows<T> &rows, Purpose purpose)
     Assignment assignment = rows.context.forced;
     if (assignment == Assignment::automatic)
         assignment = choose_assignment(shape);
-    if (assignment == Assignment::hamerly && !Hamerly<T>::fits(rows))
+    std::unique_ptr<Assigner<T>> made;
+    if (assignment == Assignment::hamerly && Hamerly<T>::fits(rows))
+        made = unless_short([&] { return std::make_unique<Hamerly<T>>(rows); });
+    if (!made && assignment == Assignment::hamerly)
         assignment = choose_dense(shape);
-    switch (assignment) {
-    case Assignment::hamerly:
-        return std::make_unique<Hamerly<T>>(rows);
-    case Assignment::tiled:
-        return std::make_unique<Tiled<T>>(rows, purpose);
-    default:
-        return std::make_unique<Direct<T>>(rows);
-    }
+    if (!made && assignment == Assignment::tiled)
+        made = unless_short([&] { return std::make_unique<Tiled<T>>(rows, purpose); });
+    return made ? std::move(made) : std::make_unique<Direct<T>>(rows);
 }
 
 template std::unique_ptr<Assigner<float>> make_assigner(const Rows<float> &, Purpose);

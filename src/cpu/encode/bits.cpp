@@ -6,6 +6,8 @@
 #include <cmath>
 #include <mutex>
 
+#include "cpu/unless_short.hpp"
+
 namespace pgkm::cpu {
 namespace {
 
@@ -282,7 +284,7 @@ std::unique_ptr<Filter<T>> bit_filter(const Rows<T> &rows, std::shared_ptr<const
     if (rows.k > most_bit_centroids || bits->most() > most_bits ||
         !rows.context.budget.allows(2 * width * (rows.d + std::uint64_t{1}) + of_worker * rows.pool.size() + (1 << 16)))
         return nullptr;
-    return std::make_unique<BitFilter<T>>(rows, std::move(bits));
+    return unless_short([&] { return std::make_unique<BitFilter<T>>(rows, std::move(bits)); });
 }
 
 template class BitRows<float>;

@@ -1,23 +1,9 @@
 // encoded.cpp - makes encodings where they are asked for, keeps them, and gives up those that nobody uses.
 #include "cpu/encode/encoded.hpp"
 
+#include "cpu/unless_short.hpp"
+
 namespace pgkm::cpu {
-namespace {
-
-// make(), or NULL where memory does not allow it: others may have taken what room there was.
-template <typename Make>
-auto unless_short(Make &&make) -> decltype(make())
-{
-    try {
-        return make();
-    } catch (const Error &error) {
-        if (error.status() != PGKM_LIMIT)
-            throw;
-        return nullptr;
-    }
-}
-
-} // namespace
 
 template <typename T>
 std::shared_ptr<EncodedRows<T>> EncodedRows<T>::of(const Rows<T> &rows)

@@ -9,6 +9,7 @@
 #include "cpu/seed/bit_rows.hpp"
 #include "cpu/seed/few_rows.hpp"
 #include "cpu/seed/trials.hpp"
+#include "cpu/unless_short.hpp"
 #include "numeric/contract.hpp"
 #include "numeric/row_key.hpp"
 
@@ -94,7 +95,11 @@ void SeedSampler<T>::extend(std::int32_t k)
     const std::shared_ptr<EncodedRows<T>> encoded = EncodedRows<T>::of(all);
     if (BitRowTrials<T>::may_serve(runner_, rows_))
         if (const auto bits = encoded->bits(all); bits && bits->counts_distances())
-            return extend_by<BitRowTrials<T>>(k, *bits);
+            if (const auto trials = unless_short([&] {
+                    return std::make_unique<BitRowTrials<T>>(runner_, rows_, nearest_.data(), labels_.data(),
+                                                             greedy_trials(k), *bits);
+                }))
+                return extend_with(k, *trials);
     const std::shared_ptr<const Projection<T>> projected = projection(*encoded, all);
     if (!projected)
         return extend_by<SeedTrials<T>>(k, rows_, 0.0);
@@ -127,6 +132,13 @@ template <typename Trials, typename... More>
 void SeedSampler<T>::extend_by(std::int32_t k, More &&...more)
 {
     Trials trials(runner_, rows_, nearest_.data(), labels_.data(), greedy_trials(k), std::forward<More>(more)...);
+    extend_with(k, trials);
+}
+
+template <typename T>
+template <typename Trials>
+void SeedSampler<T>::extend_with(std::int32_t k, Trials &trials)
+{
     std::vector<const T *> chosen;
     for (const std::int64_t row : chosen_)
         chosen.push_back(rows_.row(row));

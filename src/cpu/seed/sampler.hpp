@@ -63,6 +63,8 @@ class SeedSampler {
     std::shared_ptr<const Projection<T>> projection(EncodedRows<T> &encoded, const Rows<T> &all) const;
     template <typename Trials, typename... More>
     void extend_by(std::int32_t k, More &&...more);
+    template <typename Trials>
+    void extend_with(std::int32_t k, Trials &trials);
     double largest() const; // weight * nearest()
     bool weigh(double largest);
 
