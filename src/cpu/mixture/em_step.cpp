@@ -7,6 +7,7 @@
 #include <numbers>
 #include <vector>
 
+#include "backend/calls.hpp"
 #include "cpu/for_problems.hpp"
 #include "cpu/mixture/mixture_kernels.hpp"
 #include "cpu/kernels/product_kernels.hpp"
@@ -17,12 +18,9 @@ namespace {
 
 // R of the reduction: the log-likelihood, then masses, first and second sums as in PgkmMixtureSums.
 struct Layout {
-    Layout(const PgkmMixture &mixture, std::int32_t features, bool wanted) : k(mixture.k), d(features)
+    Layout(const PgkmMixture &mixture, std::int32_t features, bool wanted)
+        : k(mixture.k), d(features), second_size(pgkm::second_size(mixture.covariance_type, 1, features))
     {
-        if (mixture.covariance_type == PGKM_COVARIANCE_FULL)
-            second_size = triangle(d);
-        else if (mixture.covariance_type != PGKM_COVARIANCE_TIED)
-            second_size = d;
         values = wanted ? 1 + k * (1 + d + second_size) : 1;
     }
     double *mass(double *r, std::int64_t j) const { return r + 1 + j; }
@@ -33,7 +31,7 @@ struct Layout {
     }
 
     std::int64_t k, d;
-    std::int64_t second_size = 0; // of one component
+    std::int64_t second_size; // of one component
     std::int64_t values;
 };
 

@@ -349,13 +349,9 @@ MixtureFactors factorise_precisions(const MixtureParameters &parameters, const d
 double parameter_count(PgkmCovariance type, std::int64_t k, std::int64_t d)
 {
     const double components = static_cast<double>(k), features = static_cast<double>(d);
-    double covariances = components;
-    if (type == PGKM_COVARIANCE_FULL)
-        covariances = components * features * (features + 1.0) / 2.0;
-    else if (type == PGKM_COVARIANCE_TIED)
-        covariances = features * (features + 1.0) / 2.0;
-    else if (type == PGKM_COVARIANCE_DIAG)
-        covariances = components * features;
+    const bool symmetric = type == PGKM_COVARIANCE_FULL || type == PGKM_COVARIANCE_TIED;
+    const auto whole = static_cast<double>(factors_size(type, k, d));
+    const double covariances = symmetric ? whole / features * (features + 1.0) / 2.0 : whole;
     return covariances + components * features + components - 1.0;
 }
 
@@ -369,17 +365,7 @@ const char *pgkm_covariance_name(PgkmCovariance type)
 
 int64_t pgkm_covariance_size(PgkmCovariance type, int64_t k, int32_t d)
 {
-    switch (type) {
-    case PGKM_COVARIANCE_FULL:
-        return k * d * d;
-    case PGKM_COVARIANCE_TIED:
-        return std::int64_t{d} * d;
-    case PGKM_COVARIANCE_DIAG:
-        return k * d;
-    case PGKM_COVARIANCE_SPHERICAL:
-        break;
-    }
-    return k;
+    return pgkm::factors_size(type, k, d); // as many
 }
 
 PgkmStatus pgkm_mixture_factors(PgkmCovariance type, int32_t k, int32_t d, const double *covariances, double *factors,
