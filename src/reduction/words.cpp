@@ -78,7 +78,8 @@ bool fits(const Word &word, const PgkmTerm &term)
             refuse(term, "lengths in a reduction are cardinality(name), array_length(name, 1) and "
                          "array_length(name, 2)");
     }
-    refuse(term, name + " with " + std::to_string(term.n_arguments) + " arguments is no function of reductions");
+    refuse(term, name + " with " + std::to_string(term.n_arguments) +
+                     (term.n_arguments == 1 ? " argument" : " arguments") + " is no function of reductions");
 }
 
 // The word; that of its number of arguments, if there are several.

@@ -186,6 +186,7 @@ TEST_F(Lower, WhatIsNoWordIsRefused)
 {
     EXPECT_EQ(word_fault(fn("random", {})), "0A000: random with 0 arguments is no function of reductions");
     EXPECT_EQ(word_fault(fn("abs", {x(), n(1)})), "0A000: abs with 2 arguments is no function of reductions");
+    EXPECT_EQ(word_fault(fn("foo", {x()})), "0A000: foo with 1 argument is no function of reductions");
     EXPECT_EQ(word_fault(fn("count", {})), "0A000: count with 0 arguments is no function of reductions");
     EXPECT_EQ(word_fault(fn("+", {x(), x()})), "0A000: + with 2 arguments is no function of reductions");
     EXPECT_EQ(word_fault(op("||", {x(), x()})), "0A000: operator || is no operator of reductions");
