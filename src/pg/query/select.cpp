@@ -31,6 +31,7 @@ struct Receiver {
     List *tables;          /* OIDs, in the order in which they appear */
     ItemPointerData last;
     bool disordered; /* a row came before one that it belongs behind */
+    bool sorted;     /* by the SELECT: rows of several servers may have the same place, and come one by one then */
 };
 
 /* A sequential scan delivers rows by table and ctid. Other plans may not: an index scan that a row security policy
@@ -38,7 +39,7 @@ struct Receiver {
 static void watch_order(Receiver *receiver, const TableOrigin *origin)
 {
     if (receiver->tables != NIL && llast_oid(receiver->tables) == origin->table) {
-        receiver->disordered |= ItemPointerCompare(&receiver->last, (ItemPointer)&origin->ctid) >= 0;
+        receiver->disordered |= ItemPointerCompare(&receiver->last, (ItemPointer)&origin->ctid) > 0;
     } else if (list_member_oid(receiver->tables, origin->table)) {
         receiver->disordered = true;
     } else {
@@ -56,7 +57,7 @@ static bool receive(TupleTableSlot *slot, DestReceiver *self)
     TableOrigin origin;
 
     table_decode_origin(&receiver->decoder, slot, &origin);
-    if (receiver->decoder.ctid >= 0)
+    if (receiver->decoder.ctid >= 0 && !receiver->sorted)
         watch_order(receiver, &origin);
     /* They will be read again; until then it is the order of the tables that is looked for. */
     if (receiver->disordered)
@@ -175,8 +176,8 @@ TableRows *table_select(const TableQuery *query, MemoryContext context)
         const char *const order = order_clause(&receiver);
 
         table_rows_clear(receiver.rows);
-        receiver.tables = NIL;
         receiver.disordered = false;
+        receiver.sorted = true;
         run_select(psprintf("%s%s", sql, order), query->new_snapshot, &receiver);
     }
     SPI_finish();

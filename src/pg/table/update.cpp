@@ -192,8 +192,12 @@ static void run_update(LabelUpdate *update)
     options.params = makeParamList(1);
     options.params->parserSetup = set_up_parser;
     options.params->parserSetupArg = update;
-    options.params->paramFetch = fetch_lookup;
-    options.params->paramFetchArg = &update->lookup;
+    options.params->params[0] = {(Datum)0, true, 0, INT4OID};
+    if (OidIsValid(update->schema)) /* else nobody uses it, and it could not be sent to other servers */
+    {
+        options.params->paramFetch = fetch_lookup;
+        options.params->paramFetchArg = &update->lookup;
+    }
     SPI_connect();
 
     const int code = SPI_execute_extended(sql, &options);
