@@ -36,6 +36,8 @@ is "$(psql -XqAt -v VERBOSITY=sqlstate -c "LOAD '$folder/foreign'" -c 'SET stran
 query <<SQL
 CREATE FUNCTION like_heap(internal) RETURNS table_am_handler AS '$folder/foreign' LANGUAGE c;
 CREATE FUNCTION without_ranges(internal) RETURNS table_am_handler AS '$folder/foreign' LANGUAGE c;
+CREATE FUNCTION of_servers(internal) RETURNS table_am_handler AS '$folder/foreign' LANGUAGE c;
+CREATE ACCESS METHOD of_servers TYPE TABLE HANDLER of_servers;
 CREATE ACCESS METHOD like_heap TYPE TABLE HANDLER like_heap;
 CREATE ACCESS METHOD without_ranges TYPE TABLE HANDLER without_ranges;
 SQL
@@ -44,4 +46,6 @@ for method in like_heap:direct without_ranges:executor; do
     query -c "CREATE TABLE stored_$method USING $method AS TABLE hook_even" -c "UPDATE stored_$method SET x = 2 WHERE x > 0.9" -c "UPDATE hook_even SET x = 2 WHERE x > 0.9 AND '$method' = 'like_heap'"
     is "$(query -c "SELECT ($(fit "stored_$method" '')) = ($(fit hook_even '')), (SELECT count(*) FROM kmeans_labels('stored_$method', '{x,y}', 4))" -c "SELECT (kmeans_fit('stored_$method', '{x,y}', 4)).n" -c 'SELECT scan FROM kmeans_last_run()' | paste -sd ' ')" "t|2500 2500 $way" "access method $method: $way"
 done
+query -c "CREATE TABLE stored_of_servers USING of_servers AS TABLE hook_even"
+is "$(query -c "SELECT ($(fit stored_of_servers '')) = ($(fit hook_even '')), count(*), count(DISTINCT ctid) < count(*) FROM stored_of_servers")" 't|2500|t' 'rows of which several have the same place all count'
 echo "1..$number"

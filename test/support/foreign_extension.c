@@ -16,6 +16,7 @@ void _PG_init(void);
 
 PG_FUNCTION_INFO_V1(like_heap);
 PG_FUNCTION_INFO_V1(without_ranges);
+PG_FUNCTION_INFO_V1(of_servers);
 
 /* An access method of its own, which does what heap does. */
 Datum like_heap(PG_FUNCTION_ARGS)
@@ -34,6 +35,26 @@ Datum without_ranges(PG_FUNCTION_ARGS)
     routine = *GetHeapamTableAmRoutine();
     routine.scan_set_tidrange = NULL;
     routine.scan_getnextslot_tidrange = NULL;
+    PG_RETURN_POINTER(&routine);
+}
+
+static bool next_of_servers(TableScanDesc scan, ScanDirection direction, TupleTableSlot *slot)
+{
+    if (!GetHeapamTableAmRoutine()->scan_getnextslot(scan, direction, slot))
+        return false;
+    ItemPointerSetBlockNumber(&slot->tts_tid, ItemPointerGetBlockNumber(&slot->tts_tid) % 3);
+    return true;
+}
+
+/* Rows of several servers, say: they come server by server, and have the same places there. */
+Datum of_servers(PG_FUNCTION_ARGS)
+{
+    static TableAmRoutine routine;
+
+    routine = *GetHeapamTableAmRoutine();
+    routine.scan_set_tidrange = NULL;
+    routine.scan_getnextslot_tidrange = NULL;
+    routine.scan_getnextslot = next_of_servers;
     PG_RETURN_POINTER(&routine);
 }
 
