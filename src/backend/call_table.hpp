@@ -38,8 +38,9 @@ struct CallRoom {
 // not changed there. A question whether reduce() is there has no data.
 template <PgkmStatus (*run)(PgkmData *, Call, PgkmError *)>
 struct CallTable {
-    // With probe(), strategies() and open() of a backend that has no device of its own; the rest is to be filled in.
-    static PgkmBackend table(const char *name)
+    // With probe(), strategies() and open() of a backend that has no device of its own.
+    static PgkmBackend table(const char *name, decltype(PgkmBackend::close) close, decltype(PgkmBackend::load) load,
+                             decltype(PgkmBackend::unload) unload)
     {
         PgkmBackend table = {};
         table.abi = PGKM_BACKEND_ABI;
@@ -57,6 +58,9 @@ struct CallTable {
             *context = nullptr;
             return set_error(error, PGKM_UNSUPPORTED, "this backend is opened by a function of its own");
         };
+        table.close = close;
+        table.load = load;
+        table.unload = unload;
         table.summarise = Entry<Function::summarise, decltype(table.summarise)>::call;
         table.seed = Entry<Function::seed, decltype(table.seed)>::call;
         table.fit = Entry<Function::fit, decltype(table.fit)>::call;

@@ -74,7 +74,7 @@ typedef struct PgkmOptions {
     PgkmMetric metric;
     int32_t standardize;
     int32_t refine; /* 1: each run goes on to look for a better optimum (engine/kmeans/refine.hpp) */
-    /* Bounds of the rows of each cluster (engine/sizes): whole numbers, below 1 shares of all rows; 0: none. Not with
+    /* Bounds of the rows of each cluster (cpu/sizes): whole numbers, below 1 shares of all rows; 0: none. Not with
      * weights, mini-batches and other servers. */
     double min_size;
     double max_size;

@@ -113,7 +113,7 @@ PgkmStatus note(PgkmData *data, Call call, PgkmError *error)
 
 TEST(CallTable, PassesEachFunctionOn)
 {
-    const PgkmBackend table = CallTable<note>::table("noted");
+    const PgkmBackend table = CallTable<note>::table("noted", nullptr, nullptr, nullptr);
     auto *const data = reinterpret_cast<PgkmData *>(&called);
     PgkmProblem problem = {};
     Call call = {};

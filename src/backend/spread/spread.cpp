@@ -237,13 +237,7 @@ PgkmStatus open(const PgkmBackend &inner, const PgkmOpen &options, PgkmContext *
 
 const PgkmBackend *table()
 {
-    static const PgkmBackend table = [] {
-        PgkmBackend made = CallTable<run>::table("spread");
-        made.close = close;
-        made.load = load;
-        made.unload = unload;
-        return made;
-    }();
+    static const PgkmBackend table = CallTable<run>::table("spread", close, load, unload);
     return &table;
 }
 

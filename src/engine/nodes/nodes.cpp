@@ -199,13 +199,7 @@ PgkmStatus table_run(PgkmData *data, Call call, PgkmError *error)
 
 BackendChoice nodes_choice()
 {
-    static const PgkmBackend table = [] {
-        PgkmBackend made = CallTable<table_run>::table("nodes");
-        made.close = table_close;
-        made.load = table_load;
-        made.unload = table_unload;
-        return made;
-    }();
+    static const PgkmBackend table = CallTable<table_run>::table("nodes", table_close, table_load, table_unload);
     return {&table, -1, 0};
 }
 

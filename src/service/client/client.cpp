@@ -41,12 +41,6 @@ PgkmStatus probe(PgkmDevice *, std::int32_t, std::int32_t *count, PgkmError *err
     return set_error(error, PGKM_UNAVAILABLE, "the GPU service is asked over a connection");
 }
 
-const char *const *strategies(const char *)
-{
-    static const char *const none[] = {nullptr};
-    return none;
-}
-
 PgkmStatus open(const PgkmOpen *options, PgkmContext **context, PgkmError *error)
 {
     *context = nullptr;
@@ -128,13 +122,9 @@ PgkmStatus ask(PgkmData *data, Call call, PgkmError *error)
 const PgkmBackend *client_backend()
 {
     static const PgkmBackend table = [] {
-        PgkmBackend made = CallTable<ask>::table("cuda");
+        PgkmBackend made = CallTable<ask>::table("cuda", close, load, unload);
         made.probe = probe;
-        made.strategies = strategies;
         made.open = open;
-        made.close = close;
-        made.load = load;
-        made.unload = unload;
         return made;
     }();
     return &table;
