@@ -153,7 +153,9 @@ TEST(RestartsApart, HaveTheBitsOfOneDevice)
                     const std::vector<std::int32_t> list(devices, 0);
                     EXPECT_EQ(run_on(watched(list), request), right);
                     EXPECT_EQ(fits_with_peers > 0, devices > 1 && n_init == 1 && !swept);
-                    EXPECT_EQ(run_on(watched(list), request, 0), right) << "without room";
+                    EXPECT_EQ(run_on(watched(list), request, 0), right) << "without a limit";
+                    EXPECT_EQ(fits_with_peers > 0, devices > 1 && n_init == 1 && !swept);
+                    EXPECT_EQ(run_on(watched(list), request, 1), right) << "without room";
                     EXPECT_EQ(fits_with_peers > 0, devices > 1);
                 }
             }

@@ -239,12 +239,13 @@ const PgkmBackend *counting()
     return pgkm::test::spread_over<3>(&table, {0, 0, 0});
 }
 
-// Rows that seeding has brought together stay for the next restart where the limit has room for them and a fit.
+// Rows that seeding has brought together stay for the next restart where the limit, or without one the device, has room
+// for them and a fit.
 TEST(Spread, RowsThatWereBroughtTogetherLeaveRoomForAFit)
 {
     const std::int64_t n = 3000, row_bytes = d * sizeof(double), enough = (n + 4 * n / 3) * row_bytes;
     const std::vector<double> rows = make_rows(n);
-    for (const auto &[limit, held] : {std::pair{enough, 2 * n}, {enough - 1, n}, {std::int64_t{0}, n}}) {
+    for (const auto &[limit, held] : {std::pair{enough, 2 * n}, {enough - 1, n}, {std::int64_t{0}, 2 * n}}) {
         fit(counting(), rows, false, 20, static_cast<std::uint64_t>(limit));
         EXPECT_EQ(rows_at_fit, held) << limit;
         EXPECT_TRUE(loads.empty());

@@ -2,6 +2,7 @@
 #include "backend/spread/contexts.hpp"
 
 #include <algorithm>
+#include <array>
 #include <exception>
 #include <thread>
 
@@ -10,6 +11,28 @@
 #include "numeric/signals.hpp"
 
 namespace pgkm::spread {
+namespace {
+
+// What is free on each of the devices, shared by the contexts that are to be on it: the least. 0: not known.
+std::uint64_t free_memory(const PgkmBackend &inner, const PgkmOpen &options)
+{
+    std::array<PgkmDevice, PGKM_MOST_DEVICES> found = {};
+    std::int32_t count = 0;
+    PgkmError error = {};
+    if (inner.probe(found.data(), PGKM_MOST_DEVICES, &count, &error) != PGKM_OK)
+        return 0;
+    const std::int32_t *const first = options.devices, *const last = first + options.n_devices;
+    std::uint64_t least = UINT64_MAX;
+    for (const std::int32_t *device = first; device != last; ++device) {
+        const auto at = std::find_if(found.begin(), found.end(),
+                                     [&](const PgkmDevice &one) { return one.usable != 0 && one.ordinal == *device; });
+        const auto contexts = static_cast<std::uint64_t>(std::count(first, last, *device));
+        least = std::min(least, at == found.end() ? 0 : at->memory_free / contexts);
+    }
+    return least;
+}
+
+} // namespace
 
 Contexts::Contexts(const PgkmBackend &inner, const PgkmOpen &options)
     : inner_(inner), host_(options.host), device_memory_(options.device_memory_limit),
@@ -36,6 +59,8 @@ Contexts::Contexts(const PgkmBackend &inner, const PgkmOpen &options)
             throw Error(error);
         }
     }
+    if (device_memory_ == 0)
+        device_memory_ = free_memory(inner, options);
 }
 
 Contexts::~Contexts()

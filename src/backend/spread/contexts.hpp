@@ -23,7 +23,7 @@ class Contexts {
     const PgkmBackend &inner() const { return inner_; }
     std::size_t count() const { return opened_.size(); }
     PgkmContext *get(std::size_t context) const { return opened_[context].context; }
-    // Device memory of each, in bytes; 0: not limited.
+    // Device memory that each may take, in bytes: its limit, or what was free. 0: not known.
     std::uint64_t device_memory() const { return device_memory_; }
 
     // Calls body(context, error) for each of these at once, the first in the calling thread, which alone reports
@@ -46,7 +46,7 @@ class Contexts {
 
     const PgkmBackend &inner_;
     const PgkmHost host_;
-    const std::uint64_t device_memory_;
+    std::uint64_t device_memory_;
     std::uint64_t devices_ = 0; // as PgkmProgress has them
     std::vector<Opened> opened_;
     std::atomic<bool> failed_{false};
