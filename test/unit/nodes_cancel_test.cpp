@@ -68,10 +68,10 @@ Writer request_to_iterate()
     call.n_problems = 1;
     call.problems = &problem;
     call.assignments = &wanted;
-    Writer writer(Operation::iterate);
+    Writer writer(Operation::call, pgkm::Function::assign);
     pgkm::nodes::MessageFields fields(pgkm::Leg::write_call, {n, d, PGKM_FLOAT64}, writer);
     pgkm::fields(fields, call);
-    writer.put(std::uint8_t{1}); // the first iteration
+    writer.put(pgkm::nodes::Iteration::first);
     return writer;
 }
 const Writer iterate = request_to_iterate();

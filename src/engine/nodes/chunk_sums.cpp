@@ -101,9 +101,9 @@ void RowBlocks::finish(const Body &body)
         give_kept(body);
 }
 
-ChunkSums::ChunkSums(Session &session, Reader &request, const PgkmPoints &shape)
-    : session_(session), context_(*cpu::self(session.context())), shape_(shape), asked_(request, shape),
-      sums_(is_mixture() ? cpu::begin_em_step(context_, shape.n, shape.d, *asked_->mixtures, wants_sums())
+ChunkSums::ChunkSums(Session &session, const Call &call, const PgkmPoints &shape)
+    : session_(session), context_(*cpu::self(session.context())), shape_(shape), call_(call),
+      sums_(is_mixture() ? cpu::begin_em_step(context_, shape.n, shape.d, *call.mixtures, wants_sums())
                          : cpu::begin_moments(context_, shape.n, shape.d, shape.weights != nullptr))
 {
 }
@@ -118,8 +118,8 @@ void ChunkSums::add_piece(std::int64_t first, const PgkmPoints &piece)
     session_.load(piece);
     cpu::Data &data = *cpu_data(session_);
     if (!is_mixture())
-        return cpu::add_moments(data, first, *asked_->moments, sums_);
-    PgkmMixture mixture = *asked_->mixtures;
+        return cpu::add_moments(data, first, *call_.moments, sums_);
+    PgkmMixture mixture = *call_.mixtures;
     LargeArray<std::int32_t> labels;
     if (mixture.factors == nullptr) {
         labels = nearest_labels(session_, piece, mixture.k, mixture.means);
@@ -128,17 +128,14 @@ void ChunkSums::add_piece(std::int64_t first, const PgkmPoints &piece)
     cpu::add_em_step(data, first, mixture, wants_sums(), sums_);
 }
 
-Writer ChunkSums::finish()
+void ChunkSums::finish()
 {
-    Writer reply;
     blocks_.finish([&](std::int64_t first, const PgkmPoints &piece) { add_piece(first, piece); });
     session_.unload(); // what was kept
     if (is_mixture())
-        cpu::finish_em_step(context_, sums_, shape_.d, *asked_->mixtures, *asked_->sums);
+        cpu::finish_em_step(context_, sums_, shape_.d, *call_.mixtures, *call_.sums);
     else
-        cpu::finish_moments(context_, sums_, shape_.d, shape_.weights != nullptr, *asked_->moments);
-    asked_.reply(reply);
-    return reply;
+        cpu::finish_moments(context_, sums_, shape_.d, shape_.weights != nullptr, *call_.moments);
 }
 
 } // namespace pgkm::nodes

@@ -11,7 +11,6 @@
 
 #include "cpu/operations.hpp"
 #include "engine/backends/session.hpp"
-#include "engine/nodes/fields.hpp"
 #include "engine/nodes/stream.hpp"
 #include "engine/rows/prepare.hpp"
 #include "numeric/platform.hpp"
@@ -41,25 +40,25 @@ class RowBlocks {
 std::vector<double> mean_of_sample(PgkmStream &source, std::int32_t d, const Standardization &units,
                                    const PgkmHost &host);
 
-// The answer to one request, moments or em_step.
+// A call of moments or em_step, which stays the caller's.
 class ChunkSums {
   public:
-    // request: behind its operation. shape: of all rows, whose values are not there.
-    ChunkSums(Session &session, Reader &request, const PgkmPoints &shape);
+    // shape: of all rows, whose values are not there.
+    ChunkSums(Session &session, const Call &call, const PgkmPoints &shape);
 
     void add(const PgkmPoints &chunk);
-    // Once all chunks are there, of which one had rows.
-    Writer finish();
+    // Once all chunks are there, of which one had rows: what the call finds.
+    void finish();
 
   private:
-    bool is_mixture() const { return asked_->function == Function::em_step; }
-    bool wants_sums() const { return asked_->sums->masses != nullptr; }
+    bool is_mixture() const { return call_.function == Function::em_step; }
+    bool wants_sums() const { return call_.sums->masses != nullptr; }
     void add_piece(std::int64_t first, const PgkmPoints &piece);
 
     Session &session_;
     cpu::Context &context_; // the session's
     const PgkmPoints shape_;
-    AskedCall asked_;
+    const Call &call_;
     cpu::RowSums sums_;
     RowBlocks blocks_;
 };

@@ -1,9 +1,12 @@
-// chunks.cpp - one request to all chunks, with what has to go before it.
+// chunks.cpp - one question to all chunks, with what has to go before it.
 #include "engine/nodes/chunks.hpp"
 
 #include <algorithm>
+#include <cstring>
+#include <utility>
 
 #include "backend/host.hpp"
+#include "backend/shares.hpp"
 #include "cpu/cpu_backend.hpp"
 #include "cpu/seed/row_order.hpp"
 #include "engine/nodes/chunk_sums.hpp"
@@ -14,15 +17,11 @@ namespace {
 
 constexpr std::int64_t rows_per_poll = 1 << 14;
 
-// For requests about buckets: leaves those rows of a chunk that lie in them. Distances of the others are not asked for.
+// Leaves those rows of a chunk that lie in the buckets.
 template <typename T>
-void keep_drawn(const PgkmPoints &points, const PgkmOpen &open, const Bytes &request, ShareState &state)
+void keep_drawn(const PgkmPoints &points, const PgkmOpen &open, std::int32_t bits,
+                const std::vector<std::uint64_t> &buckets, ShareState &state)
 {
-    Reader reader(request);
-    reader.operation();
-    const auto bits = reader.get<std::int32_t>();
-    reader.get<std::uint8_t>();
-    const auto wanted = reader.get<std::vector<std::uint64_t>>();
     cpu::Context context(without_strategies(open), open.threads);
     const cpu::BlockRunner runner(context, true);
     const PgkmPoints all = clustered(points, state);
@@ -34,7 +33,7 @@ void keep_drawn(const PgkmPoints &points, const PgkmOpen &open, const Bytes &req
     for (std::int64_t i = 0; i < rows.n; ++i) {
         if (i % rows_per_poll == 0)
             poll(open.host);
-        if (!std::binary_search(wanted.begin(), wanted.end(), bucket_of(keys[static_cast<std::size_t>(i)], bits)))
+        if (!std::binary_search(buckets.begin(), buckets.end(), bucket_of(keys[static_cast<std::size_t>(i)], bits)))
             continue;
         values.insert(values.end(), rows.row(i), rows.row(i) + rows.d);
         if (all.weights != nullptr)
@@ -48,112 +47,90 @@ void keep_drawn(const PgkmPoints &points, const PgkmOpen &open, const Bytes &req
 
 } // namespace
 
-Writer Chunks::serve(const Bytes &asked, const PgkmPoints &chunk, ShareState &state)
-{
-    Reader reader(asked);
-    Writer reply;
-    Share(session_, chunk, state, open_).serve(reader, reply);
-    return reply;
-}
-
-// Calls body(chunk, state) for each chunk of a pass, its rows brought into the space of the distance.
-template <typename Body>
-void Chunks::for_chunks(Kind kind, Body &&body)
+void Chunks::for_chunks(const Step &body, const Prepare &prepare)
 {
     PgkmPoints chunk;
     source_.begin_pass(open_.host);
     while (source_.take(open_.host, chunk)) {
         ShareState state;
-        state.passing = kind != Kind::labels;
-        state.unordered = kind == Kind::rows;
+        state.passing = true;
+        state.unordered = prepare == nullptr;
+        state.centroids = centroids_;
         session_.unload();
-        if (!transform_.empty())
-            serve(transform_, chunk, state);
-        session_.unload();
-        body(chunk, state);
+        if (const auto transform = told_.find(Operation::transform); transform != told_.end()) {
+            Share share(session_, chunk, state, open_);
+            transform->second(share);
+        }
+        if (prepare)
+            prepare(chunk, state);
+        if (state.drawn != 0) {
+            Share share(session_, chunk, state, open_);
+            body(share);
+        }
         session_.unload(); // before the chunk goes, and its state
     }
 }
 
-void Chunks::pass(std::initializer_list<const Bytes *> before, const Bytes &request, const Merge &merge, Kind kind)
+void Chunks::tell(Share &share, Operation last) const
 {
-    for_chunks(kind, [&](const PgkmPoints &chunk, ShareState &state) {
-        if (kind == Kind::drawn)
+    const auto end = told_.upper_bound(last);
+    for (auto step = told_.lower_bound(Operation::seed_begin); step != told_.end() && step != end; ++step)
+        step->second(share);
+}
+
+void Chunks::ask(Operation operation, const Step &step, const Step &ask_and_merge)
+{
+    if (operation == Operation::seed_begin)
+        told_.erase(told_.lower_bound(operation), told_.end());
+    if (operation != Operation::transform && operation != Operation::seed_begin) // which each chunk is told later
+        for_chunks([&](Share &share) {
+            tell(share, operation);
+            ask_and_merge(share);
+        });
+    if (operation == Operation::transform || operation == Operation::seed_begin || operation == Operation::seed_weigh ||
+        operation == Operation::seed_gains)
+        told_[operation] = step;
+}
+
+void Chunks::draw(std::int32_t bits, const std::vector<std::uint64_t> &buckets, const Step &ask_and_merge)
+{
+    for_chunks(
+        [&](Share &share) {
+            tell(share, Operation::seed_runs);
+            ask_and_merge(share);
+        },
+        [&](const PgkmPoints &chunk, ShareState &state) {
             cpu::with_element(chunk,
-                              [&](auto element) { keep_drawn<decltype(element)>(chunk, open_, request, state); });
-        if (state.drawn == 0)
-            return;
-        for (const Bytes *earlier : before)
-            if (!earlier->empty())
-                serve(*earlier, chunk, state);
-        const Writer reply = serve(request, chunk, state);
-        Reader reader(reply.bytes());
-        merge(reader);
-    });
+                              [&](auto element) { keep_drawn<decltype(element)>(chunk, open_, bits, buckets, state); });
+        });
 }
 
-// One answer for all chunks, in float64. A device sums each chunk by itself.
-void Chunks::sum_up(const Bytes &request, const Merge &merge)
+void Chunks::call(Call call, Iteration iteration)
 {
-    Reader asked(request);
-    asked.operation();
-    if (session_.table() != cpu_backend() ||
-        static_cast<Function>(Reader(asked).get<std::uint32_t>()) == Function::assign)
-        return pass({}, request, merge);
-    ChunkSums sums(session_, asked, shape_);
-    for_chunks(Kind::rows,
-               [&](const PgkmPoints &chunk, const ShareState &state) { sums.add(clustered(chunk, state)); });
-    const Writer reply = sums.finish();
-    Reader reader(reply.bytes());
-    merge(reader);
-}
-
-void Chunks::ask(const Writer &asked, const Merge &merge)
-{
-    const Bytes &request = asked.bytes();
-    switch (Reader(request).operation()) {
-    case Operation::transform:
-        transform_ = request;
-        return;
-    case Operation::iterate:
-        iteration_before_ = std::move(iteration_);
-        iteration_ = request;
-        return pass({}, request, merge);
-    case Operation::farthest:
-        return pass({&iteration_}, request, merge);
-    case Operation::call:
-        return sum_up(request, merge);
-    case Operation::seed_begin:
-        begin_ = request;
-        for (Bytes *later : {&add_, &weigh_, &gains_})
-            later->clear();
-        return;
-    case Operation::seed_weigh:
-        seed(request, merge);
-        weigh_ = request;
-        return;
-    case Operation::seed_gains:
-        seed(request, merge);
-        gains_ = request;
-        return;
-    case Operation::seed_runs:
-        return seed(request, merge, Kind::drawn);
-    case Operation::seed_add:
-    case Operation::seed_exact:
-    case Operation::seed_choose:
-    case Operation::seed_masses:
-        return seed(request, merge);
-    default:
-        return pass({}, request, merge);
+    // Sums in float64 are those of all rows at once. A device sums each chunk by itself.
+    if (session_.table() == cpu_backend() && call.function != Function::assign) {
+        ChunkSums sums(session_, call, shape_);
+        for_chunks([&](Share &share) { sums.add(share.points()); });
+        return sums.finish();
     }
+    Results results(shape_of(shape_));
+    bool first = true;
+    for_chunks([&](Share &share) {
+        ShareCall own(call, shape_of(share.points()), 0, false);
+        own.problem().n_rows = share.points().n;
+        share.call(own.room.call, iteration);
+        results.give(own, call, std::exchange(first, false));
+    });
+    if (iteration == Iteration::none)
+        return;
+    centroids_before_ = std::move(centroids_);
+    centroids_ = centroids_of(*call.problems, shape_of(shape_));
 }
 
 bool Chunks::labels_have_changed()
 {
     bool changed = false;
-    pass(
-        {&iteration_before_}, iteration_, [&](Reader &reply) { changed = reply.get<std::uint8_t>() != 0 || changed; },
-        Kind::labels);
+    for_chunks([&](Share &share) { changed = changed || share.labels(centroids_before_) != share.labels(centroids_); });
     return changed;
 }
 

@@ -1,11 +1,12 @@
-// chunks.hpp - rows that come chunk by chunk, asked as if each chunk were a server: a request is a pass over them.
+// chunks.hpp - rows that come chunk by chunk: what is asked of rows is a pass over them.
 //
-// Nothing of a row lasts from one request to the next. What requests before have told is told to each chunk anew:
-// its chosen rows, say, whose distances are found again.
+// Nothing of a row lasts from one pass to the next. What has been told before is told to each chunk anew: its chosen
+// rows, say, whose distances are found again.
 #pragma once
 
 #include <functional>
-#include <initializer_list>
+#include <map>
+#include <vector>
 
 #include "engine/backends/session.hpp"
 #include "engine/nodes/share.hpp"
@@ -14,11 +15,10 @@
 
 namespace pgkm::nodes {
 
-// Takes one answer.
-using Merge = std::function<void(Reader &)>;
-
 class Chunks {
   public:
+    using Step = std::function<void(Share &)>;
+
     // shape: as the chunks'.
     Chunks(PgkmStream &source, const PgkmPoints &shape, const BackendChoice &choice, const PgkmOpen &open)
         : source_(source), shape_(shape), open_(open), session_(choice, open)
@@ -26,14 +26,20 @@ class Chunks {
         shape_.n = source.n;
     }
 
-    // Merges the answers of all chunks in the order of their rows. Throws Error.
-    void ask(const Writer &request, const Merge &merge);
+    // Asks each chunk, in the order of their rows, and merges what it answers. step: asks, and merges nothing; it may
+    // be done again. Throws Error.
+    void ask(Operation operation, const Step &step, const Step &ask_and_merge);
+    // The same for the contents of buckets, of so many bits, in canonical order. Other rows are left out: their
+    // distances are not asked for.
+    void draw(std::int32_t bits, const std::vector<std::uint64_t> &buckets, const Step &ask_and_merge);
+    // A call of the table, whose results are added up.
+    void call(Call call, Iteration iteration);
 
-    // The request that brings the chosen rows of all requests before.
-    void set_chosen(const Writer &add)
+    // The step that brings the chosen rows of all steps before.
+    void set_chosen(const Step &add)
     {
-        add_ = add.bytes();
-        gains_.clear();
+        told_[Operation::seed_add] = add;
+        told_.erase(Operation::seed_gains);
     }
 
     // Whether the last iteration gave any row another label than the one before.
@@ -42,25 +48,18 @@ class Chunks {
     std::int64_t n() const { return source_.n; }
 
   private:
-    // What a pass needs: rows, those of drawn buckets in canonical order, or labels from one request to the next.
-    enum class Kind { rows, drawn, labels };
-    void pass(std::initializer_list<const Bytes *> before, const Bytes &request, const Merge &merge,
-              Kind kind = Kind::rows);
-    void seed(const Bytes &request, const Merge &merge, Kind kind = Kind::rows)
-    {
-        pass({&begin_, &add_, &weigh_, &gains_}, request, merge, kind);
-    }
-    void sum_up(const Bytes &request, const Merge &merge);
-    template <typename Body>
-    void for_chunks(Kind kind, Body &&body);
-    Writer serve(const Bytes &asked, const PgkmPoints &chunk, ShareState &state);
+    using Prepare = std::function<void(const PgkmPoints &, ShareState &)>;
+    // Calls body(share) for each chunk of a pass, its rows brought into the space of the distance.
+    void for_chunks(const Step &body, const Prepare &prepare = nullptr);
+    // What was told of the seeding, up to this operation.
+    void tell(Share &share, Operation last) const;
 
     PgkmStream &source_;
     PgkmPoints shape_; // all rows, without their values
     const PgkmOpen open_;
     Session session_;
-    // Requests that later ones build upon; empty: none.
-    Bytes transform_, iteration_, iteration_before_, begin_, add_, weigh_, gains_;
+    std::map<Operation, Step> told_;
+    Centroids centroids_, centroids_before_; // of the last two iterations
 };
 
 } // namespace pgkm::nodes

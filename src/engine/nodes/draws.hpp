@@ -61,7 +61,7 @@ class Draws {
         : nodes_(nodes), d_(static_cast<std::size_t>(d)), bits_(bits), sums_(std::size_t{1} << bits, 0),
           ends_(sums_.size(), 0)
     {
-        nodes_.ask(Writer(Operation::seed_begin, bits));
+        nodes_.ask<Operation::seed_begin, T>([](Nothing) {}, bits);
     }
 
     // Sums these masses, unless that is what apply() has kept.
@@ -70,8 +70,7 @@ class Draws {
         if (kept_ == masses)
             return;
         std::fill(sums_.begin(), sums_.end(), 0);
-        nodes_.ask<Changes>(Writer(Operation::seed_weigh, masses.kind, masses.exponent),
-                            [&](const Changes &own) { apply(own); });
+        nodes_.ask<Operation::seed_weigh, T>([&](const Changes &own) { apply(own); }, masses.kind, masses.exponent);
         kept_ = masses;
         prepare();
     }
@@ -162,8 +161,7 @@ class Draws {
         const std::vector<std::uint64_t> wanted = distinct(buckets);
         const std::size_t d = with_values ? d_ : 0;
         std::vector<std::map<KeyedContent, UInt128, ContentOrder>> found(wanted.size());
-        const Writer request(Operation::seed_runs, bits, static_cast<std::uint8_t>(with_values), wanted);
-        nodes_.ask<Runs<T>>(request, [&](const Runs<T> &own) {
+        const auto merge = [&](const Runs<T> &own) {
             require_shape(own.counts.size() == wanted.size() && own.masses.size() == own.keys.size() &&
                           own.values.size() == own.keys.size() * d);
             check_values(own.values.data(), own.values.size());
@@ -177,7 +175,8 @@ class Draws {
                     from = end;
                 }
             require_shape(next == own.keys.size());
-        });
+        };
+        nodes_.ask<Operation::seed_runs, T>(merge, bits, static_cast<std::uint8_t>(with_values), wanted);
         std::vector<KeyedContent> passed;
         for (std::size_t i = 0; i < buckets.size(); ++i) {
             const auto b = std::lower_bound(wanted.begin(), wanted.end(), buckets[i]) - wanted.begin();

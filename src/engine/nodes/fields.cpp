@@ -3,11 +3,10 @@
 
 namespace pgkm::nodes {
 
-AskedCall::AskedCall(Function function, Reader &request, const PgkmPoints &points)
-    : reader_(Leg::read_call, shape_of(points), request)
+AskedCall::AskedCall(Reader &request, const PgkmPoints &points) : reader_(Leg::read_call, shape_of(points), request)
 {
     Call &call = room_.call;
-    call.function = function;
+    call.function = request.get<Function>();
     reader_.require(call.function == Function::assign || call.function == Function::moments ||
                     call.function == Function::em_step);
     room_.make(1);

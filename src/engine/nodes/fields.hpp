@@ -134,17 +134,11 @@ class MessageFields : public FieldArchive<MessageFields> {
 // A call as a server was asked for it, with room for what it finds: one of assign, moments and em_step.
 class AskedCall {
   public:
-    // Reads the fields; d and element are those of `points`. Throws Error.
-    AskedCall(Function function, Reader &request, const PgkmPoints &points);
-    // Reads the function, too.
-    AskedCall(Reader &request, const PgkmPoints &points)
-        : AskedCall(static_cast<Function>(request.get<std::uint32_t>()), request, points)
-    {
-    }
+    // Reads the function and the fields; d and element are those of `points`. Throws Error.
+    AskedCall(Reader &request, const PgkmPoints &points);
     AskedCall(const AskedCall &) = delete;
     AskedCall &operator=(const AskedCall &) = delete;
-    const Call &operator*() const { return room_.call; }
-    const Call *operator->() const { return &room_.call; }
+    Call &operator*() { return room_.call; }
     void reply(Writer &reply);
 
   private:

@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <tuple>
 #include <type_traits>
 #include <vector>
 
@@ -21,25 +20,24 @@ namespace pgkm::nodes {
 using Bytes = std::vector<std::byte>;
 
 // "PGK" and the version of all that follows.
-inline constexpr std::uint32_t message_magic = 0x50474B05u;
+inline constexpr std::uint32_t message_magic = 0x50474B06u;
 
-// What a node is asked: functions of Share and Seeding, which say what they take and return.
+// What a node is asked: functions of Share and Seeding (operations.hpp), which say what they take and return.
 enum class Operation : std::uint32_t {
+    call,         // a function of the table, and what it has found: an iteration among others
     ranges,       // least and greatest values, the largest weight
     moments,      // integer sums of values and squares about the middle of given ranges
     transform,    // standardize, bring to unit length
-    iterate,      // centroids down, integer sums up
     farthest,     // of the last iteration: rows for empty clusters
-    call,         // a function of the table, and what it has found
     cluster_sums, // sums over the rows of each cluster, in float64
-    seed_begin,   // bring rows into canonical order
+    seed_begin,   // bring rows into canonical order; each of what follows builds upon those before it
+    seed_add,     // new chosen rows: distances to them
+    seed_masses,  // masses by nearest chosen row
     seed_weigh,   // masses by bucket of keys
     seed_runs,    // the contents, or the keys alone, of some buckets, and their masses
-    seed_add,     // new chosen rows: distances to them
     seed_gains,   // bounds of how much each trial would lower the potential
     seed_exact,   // the same exactly, of some trials
-    seed_choose,  // a trial becomes a chosen row: how masses change
-    seed_masses   // masses by nearest chosen row
+    seed_choose   // a trial becomes a chosen row: how masses change
 };
 
 // A value of several fields has each(value, body), which calls body(field) for one after the other.
@@ -52,6 +50,11 @@ template <typename T>
 inline constexpr bool is_vector = false;
 template <typename T>
 inline constexpr bool is_vector<std::vector<T>> = true;
+
+// An answer that says no more than that what was asked is done.
+struct Nothing {
+    static void each(auto &&, auto &&) {}
+};
 
 class Writer {
   public:
@@ -176,21 +179,5 @@ class Reader {
     const std::byte *next_;
     std::size_t left_;
 };
-
-// Reads what a function of `object` takes, calls it, and writes what it returns.
-template <typename Object, typename Result, typename... Arguments>
-void answer(Object &object, Result (Object::*function)(Arguments...), Reader &request, Writer &reply)
-{
-    std::tuple<std::decay_t<Arguments>...> arguments{request.get<std::decay_t<Arguments>>()...};
-    request.finish();
-    std::apply(
-        [&](auto &...each) {
-            if constexpr (std::is_void_v<Result>)
-                (object.*function)(each...);
-            else
-                reply.put((object.*function)(each...));
-        },
-        arguments);
-}
 
 } // namespace pgkm::nodes

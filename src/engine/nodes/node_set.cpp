@@ -3,8 +3,11 @@
 
 #include <future>
 #include <numeric>
+#include <string>
 
 #include "backend/host.hpp"
+#include "backend/shares.hpp"
+#include "engine/nodes/fields.hpp"
 
 namespace pgkm::nodes {
 namespace {
@@ -75,20 +78,10 @@ void NodeSet::cancel()
         node->cancel(node->arg);
 }
 
-Bytes NodeSet::serve_own(const Writer &request)
+std::vector<Bytes> NodeSet::gather()
 {
-    Reader reader(request.bytes());
-    Writer reply;
-    Share(*session_, points_, state_, own_open()).serve(reader, reply);
-    return reply.bytes();
-}
-
-// The nodes' answers, behind what is in `replies`.
-void NodeSet::gather(std::vector<Bytes> &replies)
-{
-    const std::size_t own = replies.size();
+    std::vector<Bytes> replies(nodes_.size());
     PgkmError error = {};
-    replies.resize(own + nodes_.size());
     // A node that fails is found while others work, whichever is waited for.
     std::vector<std::size_t> waiting(nodes_.size());
     std::iota(waiting.begin(), waiting.end(), 0);
@@ -106,36 +99,31 @@ void NodeSet::gather(std::vector<Bytes> &replies)
                 continue;
             }
             const auto *begin = static_cast<const std::byte *>(bytes);
-            replies[own + waiting[i]].assign(begin, begin + size);
+            replies[waiting[i]].assign(begin, begin + size);
             bytes_moved_ += size;
             waiting.erase(waiting.begin() + static_cast<std::ptrdiff_t>(i));
         }
     }
+    return replies;
 }
 
-void NodeSet::ask(const Writer &request, const Merge &merge)
+void NodeSet::merge_replies(const std::vector<Bytes> &replies, const MergeReply &merge) const
 {
-    if (chunks_)
-        return chunks_->ask(request, merge);
-    const std::vector<Bytes> replies = ask_servers(request);
-    const std::size_t here = replies.size() - nodes_.size();
     for (std::size_t i = 0; i < replies.size(); ++i) {
         try {
             Reader reply(replies[i]);
             merge(reply);
             reply.finish();
         } catch (const Error &refused) {
-            if (i < here)
-                throw;
-            throw Error(refused.status(), std::string(nodes_[i - here]->name) + ": " + refused.what());
+            throw Error(refused.status(), std::string(nodes_[i]->name) + ": " + refused.what());
         }
     }
 }
 
-std::vector<Bytes> NodeSet::ask_servers(const Writer &request)
+std::vector<Bytes> NodeSet::ask_servers(const Writer &request, const Chunks::Step &here)
 {
-    std::vector<Bytes> replies(session_ ? 1 : 0);
-    std::future<Bytes> own;
+    std::vector<Bytes> replies;
+    std::future<void> own;
     PgkmError error = {};
     stop_.store(false);
     try {
@@ -146,16 +134,49 @@ std::vector<Bytes> NodeSet::ask_servers(const Writer &request)
             bytes_moved_ += request.bytes().size();
         }
         if (session_)
-            own = std::async(std::launch::async, [&] { return serve_own(request); });
-        gather(replies);
+            own = std::async(std::launch::async, [&] {
+                Share share(*session_, points_, state_, own_open());
+                here(share);
+            });
+        replies = gather();
     } catch (...) {
         cancel();
         stop_.store(true); // and `own` is waited for
         throw;
     }
     if (own.valid()) // what it throws may be tried again on another device: no answer is under way now
-        replies[0] = own.get();
+        own.get();
     return replies;
+}
+
+bool NodeSet::call(Call call, Iteration iteration)
+{
+    if (chunks_) {
+        chunks_->call(call, iteration);
+        return true;
+    }
+    const RowShape rows = shape();
+    ShareCall own(call, rows, 0, false);
+    own.problem().n_rows = points_.n;
+    Writer request(Operation::call, call.function);
+    MessageFields writer(Leg::write_call, rows, request);
+    fields(writer, call);
+    request.put(iteration);
+    bool changed = false;
+    const std::vector<Bytes> replies =
+        ask_servers(request, [&](Share &share) { changed = share.call(own.room.call, iteration); });
+    Results results(rows);
+    if (session_)
+        results.give(own, call, true);
+    bool first = !session_;
+    merge_replies(replies, [&](Reader &reply) {
+        changed = reply.get<std::uint8_t>() != 0 || changed;
+        ShareCall found(call, rows, 0, false);
+        MessageFields reader(Leg::read_results, rows, reply);
+        fields(reader, found.room.call);
+        results.give(found, call, std::exchange(first, false));
+    });
+    return changed;
 }
 
 } // namespace pgkm::nodes

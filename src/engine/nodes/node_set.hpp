@@ -1,19 +1,20 @@
 // node_set.hpp - what holds the rows of one fit: asks all servers the same, or all chunks, and gathers the answers.
 //
-// This server may hold rows, too. They are a Share like those of the others. A thread serves them while the others
-// work, so that a server that fails is noticed however long that takes.
+// Servers are asked by messages. Rows that are here are a Share, whose functions are called: chunk by chunk, or in a
+// thread while the other servers work, so that one that fails is noticed however long that takes.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
-#include <memory>
+#include <functional>
 #include <optional>
-#include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "engine/api.h"
 #include "engine/nodes/chunks.hpp"
-#include "engine/nodes/share.hpp"
+#include "engine/nodes/operations.hpp"
 #include "numeric/platform.hpp"
 
 namespace pgkm::nodes {
@@ -27,29 +28,30 @@ class NodeSet {
     // The rows of this server, which stay the caller's. Their element and d are those of all nodes.
     void load(const PgkmPoints &points);
 
-    // Merges the answers of all that have rows, in the same order each time. Throws Error: PGKM_NODE_FAILED where a
-    // node failed, PGKM_CANCELLED when all nodes have been told to stop.
-    void ask(
-        const Writer &request, const Merge &merge = [](Reader &) {});
-    // merge(reply): of answers that are a Reply each.
-    template <typename Reply, typename Body>
-    void ask(const Writer &request, Body &&merge)
-    {
-        ask(request, [&](Reader &reply) { merge(reply.get<Reply>()); });
-    }
+    // Asks all that have rows for an operation with these values, and merges what each answers by merge(result), in
+    // the same order each time. Throws Error: PGKM_NODE_FAILED where a node failed, PGKM_CANCELLED when all nodes have
+    // been told to stop.
+    template <Operation operation, typename T, typename Merge, typename... Given>
+    void ask(Merge &&merge, Given &&...given);
+    // The same for a call of the table: what is found is added up. Whether an iteration has changed a label.
+    bool call(Call call, Iteration iteration);
 
     const PgkmPoints &points() const { return points_; } // of this server
     std::int64_t n() const;                              // of all servers, or chunks
     Chunks *chunks() { return chunks_ ? &*chunks_ : nullptr; }
     const PgkmOpen &open() const { return open_; }
+    RowShape shape() const { return {n(), points_.d, points_.element}; }
     void report(const char *phase, std::int32_t iteration, double shift) const;
 
   private:
+    using MergeReply = std::function<void(Reader &)>;
+
     PgkmOpen own_open();
-    std::vector<Bytes> ask_servers(const Writer &request);
-    void gather(std::vector<Bytes> &replies);
+    // Sends all servers the request, and calls here(share) for the rows of this one meanwhile. The servers' answers.
+    std::vector<Bytes> ask_servers(const Writer &request, const Chunks::Step &here);
+    std::vector<Bytes> gather();
     void cancel();
-    Bytes serve_own(const Writer &request);
+    void merge_replies(const std::vector<Bytes> &replies, const MergeReply &merge) const;
 
     std::vector<const PgkmNode *> nodes_; // those with rows
     PgkmOpen open_;
@@ -61,5 +63,26 @@ class NodeSet {
     ShareState state_;
     mutable std::uint64_t bytes_moved_ = 0;
 };
+
+template <Operation operation, typename T, typename Merge, typename... Given>
+void NodeSet::ask(Merge &&merge, Given &&...given)
+{
+    using Function = FunctionOf<operation, T>;
+    const typename Function::Values all(std::forward<Given>(given)...);
+    if (chunks_) {
+        const auto ask_and_merge = [&](Share &share) { merge(Function::call(share, all)); };
+        if constexpr (operation == Operation::seed_runs)
+            return chunks_->draw(std::get<0>(all), std::get<2>(all), ask_and_merge);
+        else
+            return chunks_->ask(
+                operation, [all](Share &share) { Function::call(share, all); }, ask_and_merge);
+    }
+    const Writer request = std::apply([](const auto &...each) { return Writer(operation, each...); }, all);
+    std::optional<typename Function::Result> own;
+    const std::vector<Bytes> replies = ask_servers(request, [&](Share &share) { own = Function::call(share, all); });
+    if (own)
+        merge(*own);
+    merge_replies(replies, [&](Reader &reply) { merge(reply.get<typename Function::Result>()); });
+}
 
 } // namespace pgkm::nodes

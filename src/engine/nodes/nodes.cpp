@@ -6,8 +6,6 @@
 #include <functional>
 
 #include "backend/peers.hpp"
-#include "backend/shares.hpp"
-#include "engine/nodes/fields.hpp"
 #include "engine/nodes/node_set.hpp"
 #include "engine/nodes/seeder.hpp"
 #include "numeric/contract.hpp"
@@ -19,38 +17,16 @@ NodeSet &self(PgkmData *data)
 {
     return *reinterpret_cast<NodeSet *>(data);
 }
-// Asks all servers for a call, and adds up what they have found. get() reads what comes before that in an answer.
-template <typename... More>
-void sum_up(
-    NodeSet &nodes, Operation operation, Call call, const Merge &get = [](Reader &) {}, const More &...more)
-{
-    const RowShape rows = {nodes.n(), nodes.points().d, nodes.points().element};
-    Writer request(operation);
-    if (operation == Operation::call)
-        request.put(call.function);
-    MessageFields writer(Leg::write_call, rows, request);
-    fields(writer, call);
-    (request.put(more), ...);
-    bool first = true;
-    nodes.ask(request, [&](Reader &reply) {
-        get(reply);
-        ShareCall own(call, rows, 0, false);
-        MessageFields reader(Leg::read_results, rows, reply);
-        fields(reader, own.room.call);
-        Results(rows).give(own, call, first);
-        first = false;
-    });
-}
-
 // --- ranges and moments ---
 
 // The least values, the greatest, and the largest weight.
+template <typename T>
 std::vector<double> find_ranges(NodeSet &nodes)
 {
     const auto d = static_cast<std::size_t>(nodes.points().d);
     std::vector<double> all(d, HUGE_VAL);
     all.resize(2 * d + 1, -HUGE_VAL);
-    nodes.ask<std::vector<double>>(Writer(Operation::ranges), [&](const std::vector<double> &own) {
+    nodes.ask<Operation::ranges, T>([&](const std::vector<double> &own) {
         require_shape(own.size() == all.size());
         check_values(own.data(), own.size());
         for (std::size_t i = 0; i < all.size(); ++i)
@@ -59,21 +35,24 @@ std::vector<double> find_ranges(NodeSet &nodes)
     return all;
 }
 
+template <typename T>
 void summarise(NodeSet &nodes, bool want_moments, PgkmSummary &out)
 {
     const auto d = static_cast<std::size_t>(nodes.points().d);
-    const std::vector<double> ranges = find_ranges(nodes);
+    const std::vector<double> ranges = find_ranges<T>(nodes);
     std::copy_n(ranges.begin(), d, out.min);
     std::copy_n(ranges.begin() + nodes.points().d, d, out.max);
     out.max_weight = ranges.back();
     if (!want_moments)
         return;
     std::vector<Int128> sums(2 * d, 0);
-    nodes.ask<std::vector<PgkmInt128>>(Writer(Operation::moments, ranges), [&](const auto &own) {
-        require_shape(own.size() == sums.size());
-        for (std::size_t i = 0; i < own.size(); ++i)
-            sums[i] += join(own[i]);
-    });
+    nodes.ask<Operation::moments, T>(
+        [&](const std::vector<PgkmInt128> &own) {
+            require_shape(own.size() == sums.size());
+            for (std::size_t i = 0; i < own.size(); ++i)
+                sums[i] += join(own[i]);
+        },
+        ranges);
     for (std::size_t f = 0; f < d; ++f) {
         const Moments moments =
             moments_of(moment_scale(out.min[f], out.max[f]), sums[2 * f], sums[2 * f + 1], nodes.n());
@@ -97,10 +76,7 @@ bool iterate(NodeSet &nodes, PgkmProblem problem, bool first, Sums &sums)
     call.n_problems = 1;
     call.problems = &problem;
     call.assignments = &wanted;
-    bool changed = false;
-    sum_up(
-        nodes, Operation::iterate, call, [&](Reader &reply) { changed = reply.get<std::uint8_t>() != 0 || changed; },
-        static_cast<std::uint8_t>(first));
+    const bool changed = nodes.call(call, first ? Iteration::first : Iteration::next);
     std::transform(totals.begin(), totals.end(), sums.totals.begin(), join);
     std::transform(masses.begin(), masses.end(), sums.masses.begin(), join);
     return changed;
@@ -110,11 +86,12 @@ template <typename T>
 std::vector<FarRow> ask_farthest(NodeSet &nodes, std::int32_t k, std::size_t most, FarRows<T> &far)
 {
     far.clear();
-    const Writer request(Operation::farthest, static_cast<std::int64_t>(most));
-    nodes.ask<std::vector<char>>(request, [&](const std::vector<char> &own) {
-        unpack(own.data(), own.size(), k, far);
-        far.keep(most);
-    });
+    nodes.ask<Operation::farthest, T>(
+        [&](const std::vector<char> &own) {
+            unpack(own.data(), own.size(), k, far);
+            far.keep(most);
+        },
+        static_cast<std::int64_t>(most));
     return far.first(most);
 }
 
@@ -165,6 +142,7 @@ PgkmStatus table_load(PgkmContext *context, const PgkmPoints *points, PgkmData *
 
 void table_unload(PgkmData *) {} // rows stay with their servers until these are told, or the connection ends
 
+template <typename T>
 void run(NodeSet &nodes, const Call &call)
 {
     PgkmProblem &problem = *call.problems;
@@ -176,15 +154,13 @@ void run(NodeSet &nodes, const Call &call)
         throw Error(PGKM_UNSUPPORTED, "rows that are not all here are one problem, and labels stay with them");
     switch (call.function) {
     case Function::summarise:
-        return summarise(nodes, call.want_moments != 0, *call.summaries);
+        return summarise<T>(nodes, call.want_moments != 0, *call.summaries);
     case Function::seed:
-        return cpu::with_element(nodes.points(),
-                                 [&](auto element) { seed<decltype(element)>(nodes, problem, call.seed); });
+        return seed<T>(nodes, problem, call.seed);
     case Function::fit:
-        return cpu::with_element(nodes.points(),
-                                 [&](auto element) { fit_problem<decltype(element)>(nodes, problem, call.fit); });
+        return fit_problem<T>(nodes, problem, call.fit);
     default:
-        return sum_up(nodes, Operation::call, call);
+        nodes.call(call, Iteration::none);
     }
 }
 
@@ -192,7 +168,9 @@ PgkmStatus table_run(PgkmData *data, Call call, PgkmError *error)
 {
     if (call.function == Function::reduce)
         return set_error(error, PGKM_UNSUPPORTED, "a reduction needs all rows on one server");
-    return guarded(error, [&] { run(self(data), call); });
+    return guarded(error, [&] {
+        cpu::with_element(self(data).points(), [&](auto element) { run<decltype(element)>(self(data), call); });
+    });
 }
 
 } // namespace
@@ -210,7 +188,11 @@ PgkmContext *open_nodes(const PgkmRequest &request, const BackendChoice &choice,
 
 void transform(PgkmData *data, const std::vector<double> &center, const std::vector<double> &scale, PgkmMetric metric)
 {
-    self(data).ask(Writer(Operation::transform, center, scale, static_cast<std::int32_t>(metric)));
+    NodeSet &nodes = self(data);
+    cpu::with_element(nodes.points(), [&](auto element) {
+        nodes.ask<Operation::transform, decltype(element)>([](Nothing) {}, center, scale,
+                                                           static_cast<std::int32_t>(metric));
+    });
 }
 
 std::vector<double> cluster_sums(PgkmData *data, const std::vector<double> &centroids, std::int32_t k,
@@ -218,9 +200,13 @@ std::vector<double> cluster_sums(PgkmData *data, const std::vector<double> &cent
 {
     std::vector<double> sums(means.empty() ? centroids.size() + static_cast<std::size_t>(k)
                                            : static_cast<std::size_t>(k) + 2);
-    self(data).ask<std::vector<double>>(Writer(Operation::cluster_sums, k, centroids, means), [&](const auto &own) {
+    const auto add = [&](const std::vector<double> &own) {
         require_shape(own.size() == sums.size());
         std::transform(own.begin(), own.end(), sums.begin(), sums.begin(), std::plus<>());
+    };
+    NodeSet &nodes = self(data);
+    cpu::with_element(nodes.points(), [&](auto element) {
+        nodes.ask<Operation::cluster_sums, decltype(element)>(add, k, centroids, means);
     });
     return sums;
 }

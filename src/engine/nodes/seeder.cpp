@@ -33,15 +33,17 @@ std::int32_t bits_of(std::int64_t n, std::int64_t draws, bool by_steps)
 }
 
 // The sums over all servers of masses or gains, so many.
-std::vector<Int128> sum_of(NodeSet &nodes, const Writer &request, std::size_t count)
+template <Operation operation, typename T, typename... Values>
+std::vector<Int128> sum_of(NodeSet &nodes, std::size_t count, Values &&...values)
 {
-    using Integers = std::vector<PgkmInt128>;
     std::vector<Int128> sums(count, 0);
-    nodes.ask<Integers>(request, [&](const Integers &own) {
-        require_shape(own.size() == count);
-        for (std::size_t i = 0; i < count; ++i)
-            sums[i] += static_cast<Int128>(join_unsigned(own[i]));
-    });
+    nodes.ask<operation, T>(
+        [&](const std::vector<PgkmInt128> &own) {
+            require_shape(own.size() == count);
+            for (std::size_t i = 0; i < count; ++i)
+                sums[i] += static_cast<Int128>(join_unsigned(own[i]));
+        },
+        std::forward<Values>(values)...);
     return sums;
 }
 
@@ -138,7 +140,8 @@ class Sampler {
     {
         chosen_.insert(chosen_.end(), rows.begin(), rows.end());
         if (nodes_.chunks() != nullptr)
-            nodes_.chunks()->set_chosen(Writer(Operation::seed_add, std::int32_t{0}, side_by_side(chosen_)));
+            nodes_.chunks()->set_chosen(
+                [all = side_by_side(chosen_)](Share &share) { share.seeding<T>().add(0, all); });
         nodes_.report("seeding", static_cast<std::int32_t>(chosen_.size()), 0.0);
     }
 
@@ -146,8 +149,7 @@ class Sampler {
     {
         largest_ = 0.0;
         const auto before = static_cast<std::int32_t>(chosen_.size());
-        nodes_.ask<double>(Writer(Operation::seed_add, before, side_by_side(rows)),
-                           [&](double own) { take_largest(own); });
+        nodes_.ask<Operation::seed_add, T>([&](double own) { take_largest(own); }, before, side_by_side(rows));
         draws_.forget();
         keep(rows);
     }
@@ -157,20 +159,19 @@ class Sampler {
     {
         using Bounds = std::vector<cpu::GainBounds>;
         Bounds bounds(rows.size(), {0.0, 0.0});
-        nodes_.ask<Bounds>(Writer(Operation::seed_gains, side_by_side(rows)), [&](const Bounds &own) {
+        const auto add_up = [&](const Bounds &own) {
             require_shape(own.size() == rows.size());
             for (std::size_t i = 0; i < own.size(); ++i) {
                 bounds[i].least += own[i].least;
                 bounds[i].most += own[i].most;
             }
-        });
+        };
+        nodes_.ask<Operation::seed_gains, T>(add_up, side_by_side(rows));
         const std::vector<int> contested = cpu::contested_trials(bounds);
         require_shape(!contested.empty()); // not a number
         if (contested.size() == 1)
             return contested[0];
-        const std::vector<Int128> gains =
-            sum_of(nodes_, Writer(Operation::seed_exact, std::vector<std::int32_t>(contested.begin(), contested.end())),
-                   contested.size());
+        const std::vector<Int128> gains = sum_of<Operation::seed_exact, T>(nodes_, contested.size(), contested);
         return contested[static_cast<std::size_t>(std::max_element(gains.begin(), gains.end()) - gains.begin())];
     }
 
@@ -178,10 +179,11 @@ class Sampler {
     void choose(const std::vector<Content> &trials, std::int32_t best)
     {
         largest_ = 0.0;
-        nodes_.ask<Changes>(Writer(Operation::seed_choose, best), [&](const Changes &own) {
+        const auto take = [&](const Changes &own) {
             take_largest(own.largest);
             draws_.apply(own);
-        });
+        };
+        nodes_.ask<Operation::seed_choose, T>(take, best);
         draws_.prepare();
         keep({trials[static_cast<std::size_t>(best)]});
     }
@@ -199,8 +201,8 @@ template <typename T>
 std::vector<std::vector<T>> choose_among(NodeSet &nodes, const PgkmProblem &problem,
                                          const std::vector<std::vector<T>> &sampled, const PgkmSeedParams &params)
 {
-    const Writer request(Operation::seed_masses, static_cast<std::int32_t>(sampled.size()), problem.weight_exponent);
-    const std::vector<Int128> totals = sum_of(nodes, request, sampled.size());
+    const std::vector<Int128> totals = sum_of<Operation::seed_masses, T>(
+        nodes, sampled.size(), static_cast<std::int32_t>(sampled.size()), problem.weight_exponent);
     const std::vector<T> values = side_by_side(sampled);
     PgkmOpen open = without_strategies(nodes.open());
     open.host.progress = nullptr;

@@ -95,11 +95,10 @@ Changes Seeding<T>::take_changes()
 }
 
 template <typename T>
-Changes Seeding<T>::weigh(std::int32_t kind, std::int32_t exponent)
+Changes Seeding<T>::weigh(Mass kind, std::int32_t exponent)
 {
-    const auto asked = static_cast<Mass>(kind);
-    require_shape(asked >= Mass::one && asked <= Mass::square && (asked != Mass::weight || rows.weights != nullptr));
-    mass_ = asked;
+    require_shape(kind >= Mass::one && kind <= Mass::square && (kind != Mass::weight || rows.weights != nullptr));
+    mass_ = kind;
     scale_ = power_of_two(clamp_exponent(exponent));
     with_mass([&](auto mass_of) { masses.sum(mass_of); });
     masses.forget_changes();

@@ -75,7 +75,7 @@ struct Seeding {
     }
 
     // Sums the masses of all rows by bucket.
-    Changes weigh(std::int32_t kind, std::int32_t exponent);
+    Changes weigh(Mass kind, std::int32_t exponent);
     // Buckets of so many bits; 64: keys. They are asked for in order and once, so that no answer has more than all
     // rows.
     Runs<T> runs(std::int32_t bits, std::uint8_t with_values, const std::vector<std::uint64_t> &buckets);

@@ -1,4 +1,4 @@
-// share.cpp - who answers which request; ranges and moments, functions of the table, and sums of clusters.
+// share.cpp - ranges and moments, functions of the table, and sums of clusters.
 #include "engine/nodes/share.hpp"
 
 #include <algorithm>
@@ -7,7 +7,6 @@
 #include "backend/host.hpp"
 #include "backend/update.hpp"
 #include "cpu/operations.hpp"
-#include "engine/nodes/fields.hpp"
 #include "engine/nodes/seeding.hpp"
 #include "engine/rows/cluster_sums.hpp"
 #include "engine/rows/prepare.hpp"
@@ -48,6 +47,13 @@ PgkmPoints clustered(PgkmPoints points, const ShareState &state)
     return points;
 }
 
+Centroids centroids_of(const PgkmProblem &problem, const RowShape &rows)
+{
+    const auto *values = static_cast<const std::byte *>(problem.centroids);
+    const std::int64_t count = size_of_product(problem.k, rows.d);
+    return {problem.k, {values, values + static_cast<std::size_t>(count) * rows.element_bytes()}};
+}
+
 void check_reply(std::size_t bytes)
 {
     if (bytes > most_reply_bytes)
@@ -73,6 +79,7 @@ LargeArray<std::int32_t> nearest_labels(Session &session, const PgkmPoints &poin
 Share::Share(Session &session, const PgkmPoints &points, ShareState &state, const PgkmOpen &open)
     : session_(session), points_(clustered(points, state)), raw_(points), state_(state), open_(open)
 {
+    session_.load_own(points_);
 }
 
 PgkmProblem Share::whole() const
@@ -80,51 +87,6 @@ PgkmProblem Share::whole() const
     PgkmProblem problem = {};
     problem.n_rows = points_.n;
     return problem;
-}
-
-void Share::serve(Reader &request, Writer &reply)
-{
-    const Operation operation = request.operation();
-    session_.load_own(points_);
-    cpu::with_element(points_, [&](auto element) { serve_as<decltype(element)>(operation, request, reply); });
-}
-
-template <typename T>
-void Share::serve_as(Operation operation, Reader &request, Writer &reply)
-{
-    switch (operation) {
-    case Operation::ranges:
-        return answer(*this, &Share::ranges, request, reply);
-    case Operation::moments:
-        return answer(*this, &Share::moments, request, reply);
-    case Operation::transform:
-        return answer(*this, &Share::transform<T>, request, reply);
-    case Operation::iterate:
-        return iterate<T>(request, reply);
-    case Operation::farthest:
-        return answer(*this, &Share::farthest<T>, request, reply);
-    case Operation::call:
-        return call(request, reply);
-    case Operation::cluster_sums:
-        return answer(*this, &Share::cluster_sums, request, reply);
-    case Operation::seed_begin:
-        return answer(*this, &Share::seed_begin<T>, request, reply);
-    case Operation::seed_weigh:
-        return answer(seeding<T>(), &Seeding<T>::weigh, request, reply);
-    case Operation::seed_runs:
-        return answer(seeding<T>(), &Seeding<T>::runs, request, reply);
-    case Operation::seed_add:
-        return answer(seeding<T>(), &Seeding<T>::add, request, reply);
-    case Operation::seed_gains:
-        return answer(seeding<T>(), &Seeding<T>::gains, request, reply);
-    case Operation::seed_exact:
-        return answer(seeding<T>(), &Seeding<T>::exact_gains, request, reply);
-    case Operation::seed_choose:
-        return answer(seeding<T>(), &Seeding<T>::choose, request, reply);
-    case Operation::seed_masses:
-        return answer(seeding<T>(), &Seeding<T>::masses_of_chosen, request, reply);
-    }
-    throw Error(PGKM_INVALID, "a node was asked for something it does not know");
 }
 
 // The least and the greatest values, then the largest weight.
@@ -176,19 +138,33 @@ void Share::transform(const std::vector<double> &center, const std::vector<doubl
     state_.transformed = std::move(transformed);
 }
 
-// A function of the table: assign, moments or em_step. A mixture without factors gives each row to the component of the
-// nearest mean.
-void Share::call(Reader &request, Writer &reply)
+// A mixture without factors gives each row to the component of the nearest mean.
+bool Share::call(Call &call, Iteration iteration)
 {
-    AskedCall asked(request, points_);
-    request.finish();
-    LargeArray<std::int32_t> labels;
-    if (asked->function == Function::em_step && asked->mixtures->factors == nullptr) {
-        labels = nearest_labels(session_, points_, asked->mixtures->k, asked->mixtures->means);
-        asked->mixtures->labels = labels.data();
+    if (iteration != Iteration::none) {
+        bool changed = false;
+        cpu::with_element(
+            points_, [&](auto element) { changed = iterate<decltype(element)>(call, iteration == Iteration::first); });
+        return changed;
     }
-    session_.run(*asked);
-    asked.reply(reply);
+    if (call.function != Function::em_step || call.mixtures->factors != nullptr) {
+        session_.run(call);
+        return false;
+    }
+    const LargeArray<std::int32_t> labels = nearest_labels(session_, points_, call.mixtures->k, call.mixtures->means);
+    call.mixtures->labels = labels.data();
+    session_.run(call);
+    call.mixtures->labels = nullptr;
+    return false;
+}
+
+LargeArray<std::int32_t> Share::labels(Centroids of) const
+{
+    LargeArray<std::int32_t> labels(static_cast<std::size_t>(points_.n));
+    PgkmAssignment wanted = {};
+    wanted.labels = labels.data();
+    session_.assign(points_.n, of.k, of.values.data(), wanted);
+    return labels;
 }
 
 // Of the rows of clusters, labelled anew each time, which is a small part of the fit before it: the totals; about given
@@ -226,5 +202,12 @@ Seeding<T> &Share::seeding()
     seeding.session = &session_;
     return seeding;
 }
+
+template void Share::transform<float>(const std::vector<double> &, const std::vector<double> &, std::int32_t);
+template void Share::transform<double>(const std::vector<double> &, const std::vector<double> &, std::int32_t);
+template void Share::seed_begin<float>(std::int32_t);
+template void Share::seed_begin<double>(std::int32_t);
+template Seeding<float> &Share::seeding();
+template Seeding<double> &Share::seeding();
 
 } // namespace pgkm::nodes

@@ -20,6 +20,16 @@ namespace pgkm::nodes {
 template <typename T>
 struct Seeding;
 
+// Whether a call is an iteration, the first of a fit or one that goes on from that before.
+enum class Iteration : std::uint8_t { none, first, next };
+
+// Centroids, k x d as bytes of the rows' element type.
+struct Centroids {
+    std::int32_t k = 0;
+    Bytes values;
+};
+Centroids centroids_of(const PgkmProblem &problem, const RowShape &rows);
+
 struct ShareState {
     std::unique_ptr<std::byte[]> transformed; // rows, where they are not clustered as they are
     // Of a chunk, whose rows go after the request.
@@ -28,8 +38,7 @@ struct ShareState {
     std::int64_t drawn = -1; // so many rows are left in `transformed`, with their weights; -1: all
     std::vector<double> weights;
     // Of the last iteration.
-    std::int32_t k = 0;
-    Bytes centroids;
+    Centroids centroids;
     LargeArray<std::int32_t> labels;
     const void *kept = nullptr;    // what goes on from it
     std::shared_ptr<void> seeding; // a Seeding of the element (seeding.hpp)
@@ -66,41 +75,48 @@ LargeArray<std::int32_t> nearest_labels(Session &session, const PgkmPoints &poin
 // Bytes of a row beside its values: while it is seeded, or its label and bounds.
 inline constexpr std::uint64_t state_bytes_per_row = 56;
 
+// All functions throw Error.
 class Share {
   public:
+    // Loads the rows, unless they are loaded.
     // points: of the request that loaded them, as they are; they stay the caller's.
     // open: how the session's backend was opened, with a host that lasts as long as the state.
     Share(Session &session, const PgkmPoints &points, ShareState &state, const PgkmOpen &open);
 
-    // Answers one request. Throws Error.
+    const PgkmPoints &points() const { return points_; } // as they are clustered
+
+    // Answers one request (operations.cpp).
     void serve(Reader &request, Writer &reply);
 
-  private:
-    template <typename T>
-    void serve_as(Operation operation, Reader &request, Writer &reply);
+    // assign, moments or em_step. Whether an iteration has changed a label; where they are not kept, true.
+    bool call(Call &call, Iteration iteration);
     std::vector<double> ranges();
     std::vector<PgkmInt128> moments(const std::vector<double> &ranges);
     template <typename T>
     void transform(const std::vector<double> &center, const std::vector<double> &scale, std::int32_t metric);
     template <typename T>
-    void iterate(Reader &request, Writer &reply);
-    template <typename T>
-    bool assign_rows(PgkmProblem &problem, bool first, PgkmInt128 *totals, PgkmInt128 *masses);
-    template <typename T>
-    bool go_on(cpu::Data &data, const PgkmProblem &problem, bool first, PgkmInt128 *totals, PgkmInt128 *masses);
-    template <typename T>
     std::vector<char> farthest(std::int64_t most);
-    void call(Reader &request, Writer &reply);
     std::vector<double> cluster_sums(std::int32_t k, const std::vector<double> &centroids,
                                      const std::vector<double> &means);
     template <typename T>
     void seed_begin(std::int32_t bits);
+    // That was begun.
     template <typename T>
     Seeding<T> &seeding();
+
+    LargeArray<std::int32_t> labels(Centroids of) const;
+
+  private:
+    template <typename T>
+    bool iterate(Call &call, bool first);
+    template <typename T>
+    bool assign_rows(Call &call, bool first);
+    template <typename T>
+    bool go_on(cpu::Data &data, const Call &call, bool first);
     PgkmProblem whole() const;
 
     Session &session_;
-    PgkmPoints points_; // as they are clustered
+    const PgkmPoints points_;
     const PgkmPoints raw_;
     ShareState &state_;
     const PgkmOpen open_;

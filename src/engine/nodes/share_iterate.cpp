@@ -10,7 +10,6 @@
 #include "cpu/cpu_backend.hpp"
 #include "cpu/fit/iteration.hpp"
 #include "cpu/for_problems.hpp"
-#include "engine/nodes/fields.hpp"
 #include "engine/nodes/seeding.hpp"
 #include "numeric/thread_pool.hpp"
 
@@ -45,38 +44,26 @@ cpu::Data *cpu_data(Session &session)
 }
 
 template <typename T>
-void Share::iterate(Reader &request, Writer &reply)
+bool Share::iterate(Call &call, bool first)
 {
-    AskedCall asked(Function::assign, request, points_);
-    const bool first = request.get<std::uint8_t>() != 0;
-    request.finish();
-    PgkmProblem &problem = *asked->problems;
-    PgkmInt128 *const totals = asked->assignments->totals, *const masses = asked->assignments->masses;
-    require_shape(totals != nullptr && masses != nullptr);
+    require_shape(call.function == Function::assign && call.assignments->totals != nullptr &&
+                  call.assignments->masses != nullptr);
     if (first && state_.seeding != nullptr) // until the next restart
         static_cast<Seeding<T> *>(state_.seeding.get())->forget_trials();
     cpu::Data *const data = state_.passing ? nullptr : cpu_data(session_);
-    const bool changed = data == nullptr ? assign_rows<T>(problem, first, totals, masses)
-                                         : go_on<T>(*data, problem, first, totals, masses);
-    state_.k = problem.k;
-    const auto *centroids = static_cast<const std::byte *>(problem.centroids);
-    state_.centroids.assign(centroids, centroids + static_cast<std::ptrdiff_t>(problem.k) * points_.d *
-                                                       static_cast<std::ptrdiff_t>(sizeof(T)));
-    reply.put(static_cast<std::uint8_t>(changed));
-    asked.reply(reply);
+    const bool changed = data == nullptr ? assign_rows<T>(call, first) : go_on<T>(*data, call, first);
+    state_.centroids = centroids_of(*call.problems, shape_of(points_));
+    return changed;
 }
 
 // Whether a label changed; where they are not kept, true.
 template <typename T>
-bool Share::assign_rows(PgkmProblem &problem, bool first, PgkmInt128 *totals, PgkmInt128 *masses)
+bool Share::assign_rows(Call &call, bool first)
 {
     LargeArray<std::int32_t> labels(state_.passing ? 0 : static_cast<std::size_t>(points_.n));
-    PgkmAssignment wanted = {};
-    wanted.labels = labels.empty() ? nullptr : labels.data();
-    wanted.totals = totals;
-    wanted.masses = masses;
-    std::vector<PgkmProblem> problems = {problem};
-    session_.run(&PgkmBackend::assign, problems, &wanted);
+    call.assignments->labels = labels.empty() ? nullptr : labels.data();
+    session_.run(call);
+    call.assignments->labels = nullptr;
     const bool changed = first || state_.passing || labels != state_.labels;
     state_.labels = std::move(labels);
     state_.kept = nullptr;
@@ -85,8 +72,9 @@ bool Share::assign_rows(PgkmProblem &problem, bool first, PgkmInt128 *totals, Pg
 
 // The same with the bounds and sums of the last iteration, unless that is not the one before.
 template <typename T>
-bool Share::go_on(cpu::Data &data, const PgkmProblem &problem, bool first, PgkmInt128 *totals, PgkmInt128 *masses)
+bool Share::go_on(cpu::Data &data, const Call &call, bool first)
 {
+    const PgkmProblem &problem = *call.problems;
     auto kept = std::static_pointer_cast<KeptIteration<T>>(data.iteration);
     LargeArray<std::int32_t> before; // where nothing is kept
     if (first || kept == nullptr || kept.get() != state_.kept || kept->k != problem.k) {
@@ -102,8 +90,8 @@ bool Share::go_on(cpu::Data &data, const PgkmProblem &problem, bool first, PgkmI
         changed = before != state_.labels;
     state_.kept = kept.get();
     const cpu::ClusterSums<T> &sums = kept->iteration.sums();
-    std::transform(sums.totals().begin(), sums.totals().end(), totals, split);
-    std::transform(sums.masses().begin(), sums.masses().end(), masses, split);
+    std::transform(sums.totals().begin(), sums.totals().end(), call.assignments->totals, split);
+    std::transform(sums.masses().begin(), sums.masses().end(), call.assignments->masses, split);
     return changed;
 }
 
@@ -114,13 +102,14 @@ std::vector<char> Share::farthest(std::int64_t most)
     require_shape(most >= 1);
     if (state_.passing)
         state_.labels.resize(static_cast<std::size_t>(points_.n));
-    if (state_.k < 1 || state_.labels.size() != static_cast<std::size_t>(points_.n))
+    Centroids &last = state_.centroids;
+    if (last.k < 1 || state_.labels.size() != static_cast<std::size_t>(points_.n))
         throw Error(PGKM_INVALID, "a node was asked for the farthest rows before an iteration");
     LargeArray<double> squares(static_cast<std::size_t>(points_.n));
     PgkmAssignment wanted = {};
     wanted.labels = state_.passing ? state_.labels.data() : nullptr;
     wanted.distances = squares.data();
-    session_.assign(points_.n, state_.k, state_.centroids.data(), wanted);
+    session_.assign(points_.n, last.k, last.values.data(), wanted);
 
     const std::size_t bytes_of_row = static_cast<std::size_t>(points_.d) * sizeof(T) + 3 * sizeof(double);
     FirstFarRows<T> first(FarOrder<T>{points_, 0}, static_cast<std::size_t>(most));
@@ -133,8 +122,8 @@ std::vector<char> Share::farthest(std::int64_t most)
     return pack<T>(points_, 0, first.rows());
 }
 
-template void Share::iterate<float>(Reader &, Writer &);
-template void Share::iterate<double>(Reader &, Writer &);
+template bool Share::iterate<float>(Call &, bool);
+template bool Share::iterate<double>(Call &, bool);
 template std::vector<char> Share::farthest<float>(std::int64_t);
 template std::vector<char> Share::farthest<double>(std::int64_t);
 

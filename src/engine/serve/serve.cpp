@@ -43,8 +43,8 @@ double compared(const PgkmRequest &request)
         }
         auto function = Function::assign;
         if (operation == Operation::call)
-            function = static_cast<Function>(reader.get<std::uint32_t>());
-        else if (operation != Operation::iterate && operation != Operation::cluster_sums)
+            function = reader.get<Function>();
+        else if (operation != Operation::cluster_sums)
             return 1.0;
         if (function == Function::moments)
             return request.points.d;

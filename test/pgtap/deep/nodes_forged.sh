@@ -20,7 +20,7 @@ python3 - >"/tmp/pgkm_forged.$$" <<'PYTHON'
 import random, struct
 random.seed(5)
 def array(kind, values): return struct.pack("<Q", len(values)) + struct.pack("<%d%s" % (len(values), kind), *values)
-def op(number, body=b""): return struct.pack("<II", 0x50474B05, number) + body
+def op(number, body=b""): return struct.pack("<II", 0x50474B06, number) + body
 rows = lambda k: array("d", [random.uniform(-1, 1) for _ in range(2 * k)])
 mass = lambda kind: struct.pack("<ii", kind, 40)
 scales = struct.pack("<Q", 2) + struct.pack("<di", 0, 45) * 2
@@ -31,16 +31,17 @@ def clusters(k, scales, *wanted): return struct.pack("<iii", k, 43, 40) + scales
 def mixture(k, kind, density): return struct.pack("<ii", k, kind) + rows(k) + none + density + struct.pack("BB", 1, 0)
 density = array("d", [1] * 4) + array("d", [-1, -1]) + array("d", [0, 0])
 runs = lambda bits, values, buckets: struct.pack("<iB", bits, values) + array("Q", buckets)
-call = lambda function, body: op(5, struct.pack("<I", function) + body) # 3: assign, 4: moments, 5: em_step
-iterate = lambda body: op(3, body)
-transform = lambda center, scale, metric: op(2, array("d", center) + array("d", scale) + struct.pack("<i", metric))
-good = [op(0), op(1, array("d", [-1, -1, 1, 1, 3])), transform([0, 0], [1, 2], 1), transform([], [], 0),
-        iterate(clusters(3, scales, 0, 0, 1, 1, 0, 0) + b"\1"), op(4, struct.pack("<q", 5)),
+# 3: assign, 4: moments, 5: em_step; last, whether it is an iteration
+call = lambda function, body, iteration=0: op(0, struct.pack("<I", function) + body + struct.pack("B", iteration))
+iterate = lambda body: call(3, body, 1)
+transform = lambda center, scale, metric: op(3, array("d", center) + array("d", scale) + struct.pack("<i", metric))
+good = [op(1), op(2, array("d", [-1, -1, 1, 1, 3])), transform([0, 0], [1, 2], 1), transform([], [], 0),
+        iterate(clusters(3, scales, 0, 0, 1, 1, 0, 0)), op(4, struct.pack("<q", 5)),
         call(3, clusters(3, none, 0, 0, 0, 0, 1, 1)), call(3, clusters(3, scales, 0, 0, 0, 1, 1, 1)), call(4, array("d", [0, 0])),
         call(5, mixture(2, 2, density)), call(5, mixture(2, 0, none)),
-        op(7, struct.pack("<i", 3)), op(8, mass(1)), op(9, runs(3, 0, [0, 3, 7])), op(9, runs(3, 1, [1, 2])), op(9, runs(64, 1, [1, 2])),
-        op(10, struct.pack("<i", 0) + rows(2)), op(8, mass(2)), op(11, rows(2)), op(12, array("i", [0, 1])), op(13, struct.pack("<i", 1)), op(14, struct.pack("<ii", 3, 43)),
-        op(6, struct.pack("<i", 3) + rows(3) + none), op(6, struct.pack("<i", 3) + rows(3) + array("d", [0] * 9))]
+        op(6, struct.pack("<i", 3)), op(9, mass(1)), op(10, runs(3, 0, [0, 3, 7])), op(10, runs(3, 1, [1, 2])), op(10, runs(64, 1, [1, 2])),
+        op(7, struct.pack("<i", 0) + rows(2)), op(9, mass(2)), op(11, rows(2)), op(12, array("i", [0, 1])), op(13, struct.pack("<i", 1)), op(8, struct.pack("<ii", 3, 43)),
+        op(5, struct.pack("<i", 3) + rows(3) + none), op(5, struct.pack("<i", 3) + rows(3) + array("d", [0] * 9))]
 def mutate(message):
     data = bytearray(message)
     for _ in range(random.randint(1, 3)):
@@ -60,10 +61,10 @@ def ask(numbers):
 ask([i for i in range(len(good)) if i not in unweighted])
 print("SELECT pgkm_node_load('{forged}', '{x,y}', NULL, false) IS NULL;")
 ask(unweighted)
-print("SELECT 'good', length(pgkm_node_call('\\x%s')) >= 0;" % op(7, struct.pack("<i", 3)).hex())
+print("SELECT 'good', length(pgkm_node_call('\\x%s')) >= 0;" % op(6, struct.pack("<i", 3)).hex())
 for body in op(4, struct.pack("<q", 0)), op(4, struct.pack("<q", -1)):
     print("SELECT 'no rows', pgkm_node_call('\\x%s');" % body.hex())
-for body in op(9, runs(3, 0, [3, 3])), op(9, runs(64, 1, [2, 1])):
+for body in op(10, runs(3, 0, [3, 3])), op(10, runs(64, 1, [2, 1])):
     print("SELECT 'disorder', pgkm_node_call('\\x%s');" % body.hex())
 # An enumerator of none, an array of another length, one that is not there, labels that would have to be checked, sums without
 # scales, bytes behind the end.
@@ -71,7 +72,7 @@ for body in (transform([], [], 2), transform([], [], -1), call(5, mixture(2, 4, 
              call(5, mixture(2, 1, density + none)), call(3, struct.pack("<iii", 3, 43, 40) + none + rows(2) + struct.pack("6B", 0, 0, 0, 0, 1, 1)),
              call(3, struct.pack("<iii", 3, 43, 40) + none + none + struct.pack("6B", 0, 0, 0, 0, 1, 1)), call(3, clusters(3, scales, 1, 0, 0, 0, 0, 0)),
              call(5, struct.pack("<ii", 2, 2) + rows(2) + array("i", [9] * 500) + struct.pack("B", 1)), call(2, clusters(3, scales, 0, 0, 1, 1, 0, 0)),
-             iterate(clusters(3, none, 0, 0, 1, 1, 0, 0) + b"\1"), call(4, array("d", [0, 0]) + b"\0")):
+             iterate(clusters(3, none, 0, 0, 1, 1, 0, 0)), call(4, array("d", [0, 0]) + b"\0")):
     print("SELECT 'no such', pgkm_node_call('\\x%s');" % body.hex())
 print("SELECT 'alive', length(pgkm_node_call('\\x%s')) > 0;" % good[0].hex())
 PYTHON

@@ -52,8 +52,8 @@ fails() {
     stop_proxy
     through socket2
 }
-# A request: the magic number and the operation (message.hpp); of operation 5 the function of the table follows.
-request() { printf '054b4750%02x000000' "$1"; }
+# A request: the magic number and the operation (message.hpp); of operation 0 the function of the table follows.
+request() { printf '064b4750%02x000000' "$1"; }
 text() { printf '%s' "$1" | od -An -v -tx1 | tr -d ' \n'; }
 
 plain="SELECT kmeans_fit('phases_rows', '{x,y}', 20)"
@@ -61,25 +61,27 @@ empty="SELECT kmeans_fit('phases_rows', '{x,y}', 4, options => kmeans_options(in
 rounds="SELECT kmeans_fit('phases_rows', '{x,y}', 20, options => kmeans_options(init => 'k-means||'))"
 fails cut 'a connection' "$(text pgkm_node_version)" "$plain"
 fails cut 'a load' "$(text pgkm_node_load)" "$plain"
+for way in cut hang; do
+    fails $way 'an iteration' "$(request 0)03000000" "$plain"
+    fails $way 'sizes' 00000000010100 "$plain" # what is wanted of a call of assign: sums of squares and sizes alone
+done
 while read -r operation ways name statement; do
     for way in ${ways//,/ }; do fails "$way" "${name//_/ }" "$(request "$operation")" "${!statement}"; done
 done <<'PHASES'
-0 cut,hang ranges plain
-3 cut,hang an_iteration plain
+1 cut,hang ranges plain
 4 cut empty_clusters empty
-5 cut,hang sizes plain
-7 cut the_beginning_of_seeding plain
-8 cut masses plain
-9 cut draws plain
+6 cut the_beginning_of_seeding plain
+7 cut a_round rounds
+8 cut masses_of_candidates rounds
+9 cut masses plain
+10 cut draws plain
 11 cut,hang gains plain
 13 cut,hang a_choice plain
-10 cut a_round rounds
-14 cut masses_of_candidates rounds
 PHASES
-fails cut 'moments' "$(request 1)" "SELECT kmeans_fit('phases_rows', '{x,y}', 3, options => kmeans_options(standardize => true))"
-fails cut 'a transformation' "$(request 2)" "SELECT kmeans_fit('phases_rows', '{x,y}', 3, options => kmeans_options(metric => 'cosine'))"
-fails cut 'products' "$(request 5)04000000" "SELECT pca_fit('phases_rows', '{x,y}')"
-fails cut 'a mixture' "$(request 5)05000000" "SELECT gmm_fit('phases_rows', '{x,y}', 3)"
+fails cut 'moments' "$(request 2)" "SELECT kmeans_fit('phases_rows', '{x,y}', 3, options => kmeans_options(standardize => true))"
+fails cut 'a transformation' "$(request 3)" "SELECT kmeans_fit('phases_rows', '{x,y}', 3, options => kmeans_options(metric => 'cosine'))"
+fails cut 'products' "$(request 0)04000000" "SELECT pca_fit('phases_rows', '{x,y}')"
+fails cut 'a mixture' "$(request 0)05000000" "SELECT gmm_fit('phases_rows', '{x,y}', 3)"
 
 # Labels are written by postgres_fdw, in the caller's transaction.
 query -c "ALTER TABLE phases_rows ADD COLUMN cluster_id integer"

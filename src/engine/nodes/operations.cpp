@@ -1,0 +1,49 @@
+// operations.cpp - one request about the rows of this server, and its answer.
+#include "engine/nodes/operations.hpp"
+
+#include <utility>
+
+#include "engine/nodes/fields.hpp"
+
+namespace pgkm::nodes {
+namespace {
+
+template <typename Function>
+void answer(Share &share, Reader &request, Writer &reply)
+{
+    const auto values = Function::read(request);
+    request.finish();
+    reply.put(Function::call(share, values));
+}
+
+// Whether there is such an operation.
+template <typename T, std::size_t... numbers>
+bool answer_to(Operation operation, std::index_sequence<numbers...>, Share &share, Reader &request, Writer &reply)
+{
+    return ((static_cast<std::size_t>(operation) == numbers + 1 &&
+             (answer<NumberedFunction<T, numbers>>(share, request, reply), true)) ||
+            ...);
+}
+
+} // namespace
+
+void Share::serve(Reader &request, Writer &reply)
+{
+    const Operation operation = request.operation();
+    if (operation == Operation::call) {
+        AskedCall asked(request, points_);
+        const auto iteration = request.get<Iteration>();
+        request.finish();
+        require_shape(iteration <= Iteration::next);
+        reply.put(static_cast<std::uint8_t>(call(*asked, iteration)));
+        return asked.reply(reply);
+    }
+    cpu::with_element(points_, [&](auto element) {
+        using T = decltype(element);
+        constexpr std::size_t count = std::tuple_size_v<std::decay_t<decltype(functions<T>)>>;
+        if (!answer_to<T>(operation, std::make_index_sequence<count>(), *this, request, reply))
+            throw Error(PGKM_INVALID, "a node was asked for something it does not know");
+    });
+}
+
+} // namespace pgkm::nodes
