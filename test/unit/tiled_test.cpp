@@ -11,6 +11,7 @@
 #include <random>
 #include <vector>
 
+#include "cpu/assign/hamerly.hpp"
 #include "cpu/assign/tiled.hpp"
 #include "cpu/kernels/int16_kernels.hpp"
 #include "numeric/contract.hpp"
@@ -318,6 +319,32 @@ TYPED_TEST(TiledFilter, HoldsBesideAFarRow)
             Filtered<TypeParam>(rows, d, 70).check();
         }
     }
+}
+
+// A far centroid has moved by more than any lower bound, but the others' rows lie within half of the distance to it.
+TEST(Hamerly, PassesOverRowsNearOneOfFewCentroids)
+{
+    constexpr std::int32_t d = 784, k = 2;
+    const std::vector<double> rows = near_subspace(256, d, 4, 0.1);
+    std::int64_t looks = 0;
+    PgkmOpen options = {};
+    options.host = {[](void *arg) { return static_cast<int>(++*static_cast<std::int64_t *>(arg), 0); }, nullptr,
+                    &looks};
+    Context context(options, 1);
+    Hamerly<double> hamerly(Rows<double>(context, context.pool, rows.data(), 256, d, k));
+    std::vector<double> centroids(std::size_t{k} * d);
+    std::vector<std::int32_t> labels(256, -1);
+    const auto assign = [&](double where) {
+        std::fill(centroids.begin() + d, centroids.end(), where);
+        hamerly.begin(centroids.data());
+        looks = 0;
+        hamerly.assign(0, 0, 256, labels.data(), nullptr);
+        EXPECT_EQ(labels, std::vector<std::int32_t>(256, 0));
+    };
+    assign(100.0);
+    EXPECT_GT(looks, 0); // once for each block of rows that is compared
+    assign(1000.0);
+    EXPECT_EQ(looks, 0);
 }
 
 // Sums of squares in one lane lose much of these values, and most of them are rounded up.

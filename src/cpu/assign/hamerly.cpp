@@ -73,8 +73,9 @@ void Hamerly<T>::begin(const T *centroids)
         const bool is_quick = tiled_->filter() == nullptr || tiled_->filter()->is_quick();
         lists_ = lists_ && !is_quick && passed * 10 <= looked * 9;
     }
-    geometry_.set(centroids, lists_);
-    if (!lists_ && tiled_->filter() != nullptr)
+    const bool filters = !lists_ && tiled_->filter() != nullptr;
+    geometry_.set(centroids, !filters);
+    if (filters)
         tiled_->filter()->halve_distances(geometry_.half());
     if (!first_ || !lists_)
         return;
