@@ -273,54 +273,6 @@ static void write_features(Row *row, TableRows *rows)
             is_number(row, i) ? write_column(row, i, element, out) : write_array(row, i, rows->widths[i], element, out);
 }
 
-/* Columns of reals none of which is NULL, infinite or NaN. */
-static inline bool write_reals(const TableDecoder *decoder, const TupleTableSlot *slot, float *out)
-{
-    const AttrNumber *const places = decoder->places;
-    const Datum *const values = slot->tts_values;
-    const bool *const nulls = slot->tts_isnull;
-    const int count = decoder->query->n_features;
-    bool bad = false;
-
-    for (int i = 0; i < count; ++i) {
-        out[i] = DatumGetFloat4(values[places[i]]);
-        bad |= nulls[places[i]] | !std::isfinite(out[i]);
-    }
-    return !bad;
-}
-
-/* Columns of other numbers none of which is NULL or too large, NaN, or of type numeric. */
-static inline bool write_numbers(const TableDecoder *decoder, const TupleTableSlot *slot, double *out)
-{
-    const AttrNumber *const places = decoder->places;
-    const TableColumn *const features = decoder->query->features;
-    const int count = decoder->query->n_features;
-
-    for (int i = 0; i < count; ++i)
-        if (slot->tts_isnull[places[i]] || !pgkm_plain_number(slot->tts_values[places[i]], features[i].type, &out[i]) ||
-            !(std::fabs(out[i]) <= PGKM_MAX_MAGNITUDE))
-            return false;
-    return true;
-}
-
-/* Most rows, at once. What has been written of others does not count. */
-static inline bool write_plain(const TableDecoder *decoder, const TupleTableSlot *slot, PgkmRows *used)
-{
-    const int first = decoder->places[0];
-
-    switch (decoder->plain) {
-    case DECODE_REALS:
-        return write_reals(decoder, slot, (float *)pgkm_rows_next(used));
-    case DECODE_NUMBERS:
-        return write_numbers(decoder, slot, (double *)pgkm_rows_next(used));
-    case DECODE_REAL_ARRAY:
-        return !slot->tts_isnull[first] &&
-               pgkm_copy_plain(slot->tts_values[first], used->d, (float *)pgkm_rows_next(used));
-    default:
-        return false;
-    }
-}
-
 /* `written`: its features are there already. False when the row takes no part in the fit. */
 static bool append(Row *row, TableRows *rows, bool written)
 {
@@ -390,35 +342,17 @@ void table_decoder_init(TableDecoder *decoder, const TableQuery *query)
     decoder->ctid = decoder->table = -1;
 }
 
-/* The rows of a page lie one below the other: a later one is asked for while this one is read. */
-static inline void fetch_from_heap(const TableDecoder *decoder, TupleTableSlot *slot)
-{
-    const HeapTuple tuple = ((HeapTupleTableSlot *)slot)->tuple;
-
-    __builtin_prefetch((const char *)tuple->t_data - 8 * tuple->t_len);
-    for (int i = 0; i < decoder->n_direct; ++i) {
-        const int place = decoder->places[i];
-
-        slot->tts_values[place] = heap_getattr(tuple, place + 1, slot->tts_tupleDescriptor, &slot->tts_isnull[place]);
-    }
-    if (decoder->n_direct == 0)
-        slot_getsomeattrs(slot, decoder->last);
-}
-
 void table_decode_origin(const TableDecoder *decoder, TupleTableSlot *slot, TableOrigin *origin)
 {
-    if (TTS_IS_BUFFERTUPLE(slot))
-        fetch_from_heap(decoder, slot);
-    else
-        slot_getsomeattrs(slot, decoder->last);
+    slot_getsomeattrs(slot, decoder->last);
     origin->ctid = decoder->ctid < 0 ? slot->tts_tid : *(ItemPointer)DatumGetPointer(slot->tts_values[decoder->ctid]);
     origin->table = decoder->table >= 0             ? DatumGetObjectId(slot->tts_values[decoder->table])
                     : OidIsValid(decoder->relation) ? decoder->relation
                                                     : slot->tts_tableOid;
 }
 
-pg_noinline static void decode_with_care(const TableDecoder *decoder, const TupleTableSlot *slot, TableOrigin *origin,
-                                         TableRows *rows, bool written)
+void table_decode_with_care(const TableDecoder *decoder, const TupleTableSlot *slot, TableOrigin *origin,
+                            TableRows *rows, bool written)
 {
     Row row;
 
@@ -429,16 +363,4 @@ pg_noinline static void decode_with_care(const TableDecoder *decoder, const Tupl
     row.column = -1;
     origin->label = decoder->label < 0 ? 0 : read_label(&row);
     table_rows_add(rows, origin, append(&row, rows, written));
-}
-
-void table_decode(const TableDecoder *decoder, const TupleTableSlot *slot, TableOrigin *origin, TableRows *rows)
-{
-    const bool written = rows->used != NULL && write_plain(decoder, slot, rows->used);
-
-    if (unlikely(!written || !decoder->is_simple)) {
-        decode_with_care(decoder, slot, origin, rows, written);
-        return;
-    }
-    ++rows->used->n;
-    table_rows_add(rows, origin, true);
 }

@@ -13,13 +13,20 @@ extern "C" {
 /* Rows that are decoded at once, unless something is NULL, out of line, infinite or NaN. */
 enum TablePlain { DECODE_OTHERS, DECODE_REALS, DECODE_NUMBERS, DECODE_REAL_ARRAY };
 
+/* Where tuples of a table without NULLs have a column, behind their headers. */
+struct TableField {
+    int32 offset;
+    int16 length;
+    bool by_value;
+};
+
 /* Where a slot has the columns of a query, and what becomes of them. */
 struct TableDecoder {
     const TableQuery *query;
     const AttrNumber *places; /* in the slot, from 0, of each column: features, weight, filter and label */
     AttrNumber last;          /* so many attributes of the slot are needed */
-    int n_direct; /* of a heap so many columns, all of them, are fetched without others before them; 0: with these */
-    int weight;   /* the column's number; -1: there is none */
+    const TableField *fields; /* where tuples of a heap without NULLs have the features; NULL: each one elsewhere */
+    int weight;               /* the column's number; -1: there is none */
     int filter;
     int label;
     int ctid;        /* its place in the slot; -1: it is the slot's own */
@@ -35,12 +42,22 @@ struct TableDecoder {
 /* For a query whose columns lie there. All but places, last, ctid and table. */
 void table_decoder_init(TableDecoder *decoder, const TableQuery *query);
 
+/* Finds the fields of `count` features of a table, whose places the decoder has; false where they have none. */
+bool table_find_fields(const TableDecoder *decoder, TupleDesc tupdesc, int count, TableField *fields);
+
 /* Fetches the columns of the row in the slot, and where it is. */
 void table_decode_origin(const TableDecoder *decoder, TupleTableSlot *slot, TableOrigin *origin);
 
 /* Appends that row: its origin, and what of it takes part in the fit. The first row that does creates rows->used. May
  * leave memory behind in the current context. Errors as of table_select (query.h). */
 void table_decode(const TableDecoder *decoder, const TupleTableSlot *slot, TableOrigin *origin, TableRows *rows);
+
+/* Any row. `written`: its features are in their place already. */
+void table_decode_with_care(const TableDecoder *decoder, const TupleTableSlot *slot, TableOrigin *origin,
+                            TableRows *rows, bool written);
+
+/* The same of a row of a table that is scanned: table_decode_origin and table_decode in one. */
+void table_decode_scanned(const TableDecoder *decoder, TupleTableSlot *slot, TableRows *rows);
 
 /* The sizes of a context for what decoding a row leaves behind: values out of line fit into its first block. */
 #define TABLE_ROW_SIZES 64 * 1024, 64 * 1024, ALLOCSET_DEFAULT_MAXSIZE

@@ -30,6 +30,7 @@ ScanReader *scan_reader_create(const ScanPlan *plan, pg_atomic_uint32 *next_chun
     reader->next_chunk = next_chunk;
     reader->rows = table_rows_create(context, plan->wants);
     reader->decoder = plan->decoder;
+    reader->fields = (TableField *)palloc(plan->n_columns * sizeof(TableField));
     reader->scratch = AllocSetContextCreate(CurrentMemoryContext, "kmeans row", TABLE_ROW_SIZES);
     reader->relation = -1;
     reader->block_rows = PG_INT64_MAX;
@@ -51,15 +52,6 @@ void scan_reader_close(ScanReader *reader)
     reader->relation = -1;
 }
 
-/* Whether attributes up to that one begin at the same place in each tuple without NULLs. */
-static bool has_fixed_places(TupleDesc tupdesc, AttrNumber last)
-{
-    for (int i = 0; i < last - 1; ++i)
-        if (TupleDescAttr(tupdesc, i)->attlen <= 0)
-            return false;
-    return true;
-}
-
 /* A worker takes a lock of its own, as workers of a parallel query do. The leader holds the lock already. */
 static void open_relation(ScanReader *reader, int32 index)
 {
@@ -74,9 +66,10 @@ static void open_relation(ScanReader *reader, int32 index)
     reader->decoder.last = 0;
     for (int i = 0; i < plan->n_columns; ++i)
         reader->decoder.last = Max(reader->decoder.last, (AttrNumber)(reader->decoder.places[i] + 1));
-    reader->decoder.n_direct =
-        has_fixed_places(RelationGetDescr(relation), reader->decoder.last) || plan->n_columns == 1 ? plan->n_columns
-                                                                                                   : 0;
+    reader->decoder.fields = NULL;
+    if (reader->decoder.is_simple && TTS_IS_BUFFERTUPLE(reader->slot) &&
+        table_find_fields(&reader->decoder, RelationGetDescr(relation), plan->n_columns, reader->fields))
+        reader->decoder.fields = reader->fields;
     /* Once per process, as in a parallel sequential scan; the scan of a range does not count itself. */
     pgstat_count_heap_scan(relation);
 }
@@ -88,7 +81,6 @@ static void read_range(ScanReader *reader, BlockNumber begin, BlockNumber end)
     TupleTableSlot *const slot = reader->slot;
     ItemPointerData first;
     ItemPointerData last;
-    TableOrigin origin;
 
     ItemPointerSet(&first, begin, 0);
     ItemPointerSet(&last, end - 1, PG_UINT16_MAX);
@@ -97,8 +89,7 @@ static void read_range(ScanReader *reader, BlockNumber begin, BlockNumber end)
     while (!reader->full && table_scan_getnextslot_tidrange(scan, ForwardScanDirection, slot)) {
         MemoryContext caller = MemoryContextSwitchTo(reader->scratch);
 
-        table_decode_origin(&reader->decoder, slot, &origin);
-        table_decode(&reader->decoder, slot, &origin, reader->rows);
+        table_decode_scanned(&reader->decoder, slot, reader->rows);
         MemoryContextSwitchTo(caller);
         /* Only detoasting and arithmetic on numeric leave something behind. */
         if (unlikely(!reader->scratch->isReset))

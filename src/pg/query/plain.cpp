@@ -1,0 +1,136 @@
+/*
+ * plain.cpp - decodes most rows at once: those whose features are all there, in line and finite.
+ */
+#include <cmath>
+
+#include "pg/query/decoder.h"
+
+extern "C" {
+#include "access/htup_details.h"
+#include "access/tupmacs.h"
+}
+
+/* The features of a row whose columns are fetched. */
+struct SlotFeatures {
+    const TableDecoder *decoder;
+    const TupleTableSlot *slot;
+
+    bool is_null(int i) const { return slot->tts_isnull[decoder->places[i]]; }
+    Datum value(int i) const { return slot->tts_values[decoder->places[i]]; }
+    float real(int i) const { return DatumGetFloat4(value(i)); }
+};
+
+/* Those of a tuple that has no NULLs, where they lie. */
+struct TupleFeatures {
+    const TableField *fields;
+    const char *data;
+
+    static bool is_null(int) { return false; }
+    Datum value(int i) const { return fetch_att(data + fields[i].offset, fields[i].by_value, fields[i].length); }
+    float real(int i) const { return *(const float *)(data + fields[i].offset); }
+};
+
+/* Columns of reals none of which is NULL, infinite or NaN. */
+template <typename Features>
+static inline bool write_reals(const Features &features, int count, float *out)
+{
+    bool bad = false;
+
+    for (int i = 0; i < count; ++i) {
+        out[i] = features.real(i);
+        bad |= features.is_null(i) | !std::isfinite(out[i]);
+    }
+    return !bad;
+}
+
+/* Columns of other numbers none of which is NULL or too large, NaN, or of type numeric. */
+template <typename Features>
+static inline bool write_numbers(const Features &features, const TableColumn *columns, int count, double *out)
+{
+    for (int i = 0; i < count; ++i)
+        if (features.is_null(i) || !pgkm_plain_number(features.value(i), columns[i].type, &out[i]) ||
+            !(std::fabs(out[i]) <= PGKM_MAX_MAGNITUDE))
+            return false;
+    return true;
+}
+
+/* False for a row that is none of these. What has been written of it does not count. */
+template <typename Features>
+static inline bool write_plain(const TableDecoder *decoder, const Features &features, PgkmRows *used)
+{
+    const TableQuery *const query = decoder->query;
+
+    switch (decoder->plain) {
+    case DECODE_REALS:
+        return write_reals(features, query->n_features, (float *)pgkm_rows_next(used));
+    case DECODE_NUMBERS:
+        return write_numbers(features, query->features, query->n_features, (double *)pgkm_rows_next(used));
+    case DECODE_REAL_ARRAY:
+        return !features.is_null(0) && pgkm_copy_plain(features.value(0), used->d, (float *)pgkm_rows_next(used));
+    default:
+        return false;
+    }
+}
+
+void table_decode(const TableDecoder *decoder, const TupleTableSlot *slot, TableOrigin *origin, TableRows *rows)
+{
+    const bool written = rows->used != NULL && write_plain(decoder, SlotFeatures{decoder, slot}, rows->used);
+
+    if (unlikely(!written || !decoder->is_simple)) {
+        table_decode_with_care(decoder, slot, origin, rows, written);
+        return;
+    }
+    ++rows->used->n;
+    table_rows_add(rows, origin, true);
+}
+
+/* --- of tables that are scanned --- */
+
+bool table_find_fields(const TableDecoder *decoder, TupleDesc tupdesc, int count, TableField *fields)
+{
+    int32 end = 0; /* of the attributes before; -1: it differs from tuple to tuple */
+    int found = 0;
+
+    for (AttrNumber at = 0; at < decoder->last && end >= 0; ++at) {
+        const Form_pg_attribute attribute = TupleDescAttr(tupdesc, at);
+        const int32 begin = (int32)att_align_nominal(end, attribute->attalign);
+
+        /* A short value of any length is not aligned. */
+        if (attribute->attlen < 0 && begin != end)
+            return false;
+        for (int i = 0; i < count; ++i)
+            if (decoder->places[i] == at) {
+                fields[i] = {begin, attribute->attlen, attribute->attbyval};
+                ++found;
+            }
+        end = attribute->attlen < 0 ? -1 : begin + attribute->attlen;
+    }
+    return found == count;
+}
+
+/* The features of a tuple without NULLs, which are all that is wanted of most rows. */
+static inline bool write_tuple(const TableDecoder *decoder, const HeapTupleHeader header, PgkmRows *used)
+{
+    return decoder->fields != NULL && (header->t_infomask & HEAP_HASNULL) == 0 &&
+           HeapTupleHeaderGetNatts(header) >= decoder->last &&
+           write_plain(decoder, TupleFeatures{decoder->fields, (const char *)header + header->t_hoff}, used);
+}
+
+void table_decode_scanned(const TableDecoder *decoder, TupleTableSlot *slot, TableRows *rows)
+{
+    TableOrigin origin = {slot->tts_tid, slot->tts_tableOid, 0};
+
+    if (likely(TTS_IS_BUFFERTUPLE(slot) && rows->used != NULL)) {
+        const HeapTuple tuple = ((const HeapTupleTableSlot *)slot)->tuple;
+
+        /* The rows of a page lie one below the other: a later one is asked for while this one is read. */
+        __builtin_prefetch((const char *)tuple->t_data - 8 * tuple->t_len);
+        if (write_tuple(decoder, tuple->t_data, rows->used)) {
+            ++rows->used->n;
+            table_rows_add(rows, &origin, true);
+            return;
+        }
+    }
+    table_decode_origin(decoder, slot, &origin);
+    table_decode(decoder, slot, &origin, rows);
+}
