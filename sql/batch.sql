@@ -124,7 +124,7 @@ RESET pg_kmeans.memory_limit;
 -- What is wrong with one group is an error, and the next query works.
 SELECT g, kmeans(f[1:2], 2, kmeans_options(metric => 'cosine')) FROM
     (SELECT g, f FROM batch_rows UNION ALL SELECT 5, '{0,0,0}') AS s GROUP BY g;
-SELECT g, kmeans(f, 2 + g % 2, kmeans_options(init_centroids => '{{0,0,0},{0,1,30}}')) FROM batch_rows GROUP BY g;
+SELECT g, kmeans(f, 2 + g % 2, kmeans_options(init_centroids => '{{0,0,0},{0,1,30}}')) FROM batch_rows WHERE g IN (24, 25) GROUP BY g;
 -- One warning for a query, whichever group has too few rows.
 SELECT count((m).k), sum((m).k) FROM (SELECT kmeans(f, 120) AS m FROM batch_rows GROUP BY g OFFSET 0) AS s;
 SELECT groups FROM kmeans_last_run();

@@ -71,6 +71,20 @@ SELECT kmeans_fit('size_rows', '{x,y}', 3, options => kmeans_options(min_size =>
 SELECT kmeans_sweep('size_rows', '{x,y}', 2, 7, options => kmeans_options(min_size => 500));
 SELECT part, kmeans(ARRAY[x, y], 3, kmeans_options(min_size => 20)) FROM size_rows WHERE id < 100 OR part = 0 GROUP BY part;
 SELECT kmeans(ARRAY[x], 2, kmeans_options(min_size => 2)) FROM generate_series(1, 3) AS x;
+-- which group that is
+\set VERBOSITY default
+CREATE TABLE size_named AS SELECT i % 3 AS part, i % 3 / 2 AS half, CASE WHEN i % 3 = 0 THEN NULL ELSE repeat('long', 20) END AS kind, i::real AS x
+    FROM generate_series(1, 3000) AS i WHERE i % 3 <> 2 OR i < 25;
+ANALYZE size_named;
+SELECT part, kmeans(ARRAY[x], 3, kmeans_options(min_size => 20)) FROM size_named GROUP BY part;
+SET enable_hashagg = off;
+SELECT kind, part, kmeans(ARRAY[x], 3, kmeans_options(min_size => 20)) FROM size_named GROUP BY kind, part;
+SELECT kmeans(ARRAY[x], 3, kmeans_options(max_size => 600)) FROM size_named GROUP BY ROLLUP (half, kind);
+SELECT kmeans(ARRAY[x], 3, kmeans_options(max_size => 600)) FROM size_named GROUP BY GROUPING SETS (part, ());
+RESET enable_hashagg;
+SELECT kmeans(ARRAY[x], 3, kmeans_options(max_size => 600)) FROM size_named GROUP BY GROUPING SETS ((kind), (half, part - part));
+DROP TABLE size_named;
+\set VERBOSITY terse
 SELECT kmeans_fit('size_rows', '{x,y}', 3, weight => 'id', options => kmeans_options(min_size => 10));
 SELECT kmeans(ARRAY[x, y], 2, kmeans_options(max_size => 2000), 1.0) FROM size_rows;
 SELECT o, kmeans_options(min_size => o) FROM unnest(ARRAY[0, 0.5, 1]) AS o WHERE o > 0;

@@ -34,6 +34,11 @@ uint64_t pgkm_group_estimate(const PgkmRequest *request, const PgkmGroup *group)
     return pgkm::estimate_of(algorithm_of(*request), *request, *group);
 }
 
+PgkmStatus pgkm_group_check(const PgkmRequest *request, const PgkmGroup *group, PgkmError *error)
+{
+    return pgkm::guarded(error, [&] { algorithm_of(*request).check(*request, *group); });
+}
+
 PgkmStatus pgkm_job_start(const PgkmRequest *request, PgkmJob **job, PgkmError *error)
 {
     *job = nullptr;

@@ -116,11 +116,27 @@ static bool is_full(const Batch *batch)
     return batch->n >= MOST_GROUPS || (batch->n > 1 && batch->n * batch->request.points.d >= MOST_FEATURES);
 }
 
+static PgkmGroup group_of(const AggregateState *state)
+{
+    const PgkmPoints points = pgkm_rows_points(state->rows);
+
+    return {points.values, points.weights, points.n, state->group.k};
+}
+
+/* The options may ask of one group what its rows cannot give. That group is fitted alone, so that the error names it.
+ */
+static bool may_be_fitted(const Batch *batch, const AggregateState *state)
+{
+    const PgkmGroup group = group_of(state);
+    PgkmError error;
+
+    return pgkm_group_check(&batch->request, &group, &error) == PGKM_OK;
+}
+
 /* False when it is too much beside the others. */
 static bool add(Batch *batch, AggregateState *state)
 {
-    const PgkmPoints points = pgkm_rows_points(state->rows);
-    const PgkmGroup group = {points.values, points.weights, points.n, state->group.k};
+    const PgkmGroup group = group_of(state);
     const uint64 bytes = pgkm_group_estimate(&batch->request, &group);
 
     if (bytes > batch->bytes_left || is_full(batch))
@@ -158,7 +174,7 @@ static void choose(Batch *batch, AggregateState *asked, AggregateState **place)
         AggregateState *const state = *place;
         const bool waits = state != asked && !state->fitted;
 
-        if (waits && !may_join(asked, state)) {
+        if (waits && !(may_join(asked, state) && may_be_fitted(batch, state))) {
             place = &state->next;
             continue;
         }

@@ -4,6 +4,7 @@
 #include "pg/aggregate/aggregate.h"
 
 #include "pg/aggregate/batch.h"
+#include "pg/aggregate/group_name.h"
 #include "pg/gmm/gmm.h"
 #include "pg/kmeans/model.h"
 #include "pg/run/fit_count.h"
@@ -79,6 +80,20 @@ const PgkmResult *pgkm_aggregate_run(const PgkmRequest *request, MemoryContext c
     return result;
 }
 
+/* Names the group whose rows do not suit the options. */
+static void check_group(FunctionCallInfo fcinfo, const PgkmRequest *request)
+{
+    const PgkmGroup group = {request->points.values, request->points.weights, request->points.n, request->k};
+    PgkmError error;
+
+    if (pgkm_group_check(request, &group, &error) == PGKM_OK)
+        return;
+
+    const char *const name = pgkm_group_name(fcinfo);
+
+    pgkm_raise(&error, name == NULL ? NULL : psprintf("The rows are those with %s.", name));
+}
+
 /* A fit of the state's rows, alone or together with others. */
 static void fit_state(FunctionCallInfo fcinfo, AggregateState *state, const PgkmRequest *request, FinalCache *cache,
                       PgkmResult *result)
@@ -112,6 +127,7 @@ static Datum finish(FunctionCallInfo fcinfo, const FitKind *kind)
         pgkm_raise_state("It belongs to another aggregate.");
     pgkm_group_request(&state->group, state->rows, &request);
     kind->check_size(&request, request.k, request.points.n);
+    check_group(fcinfo, &request);
     fit_state(fcinfo, state, &request, cache, &result);
 
     const Datum model = kind->model(&result, &request, NULL, cache->tupdesc);

@@ -54,12 +54,13 @@ static int sqlstate_of(const PgkmError *error)
     return ERRCODE_INTERNAL_ERROR;
 }
 
-void pgkm_raise(const PgkmError *error)
+void pgkm_raise(const PgkmError *error, const char *detail)
 {
     /* A cancel has a cause of its own (a request, a timeout, a shutdown): let the server name it. */
     if (error->status == PGKM_CANCELLED)
         CHECK_FOR_INTERRUPTS();
-    ereport(ERROR, (errcode(sqlstate_of(error)), errmsg("%s", error->text)));
+    ereport(ERROR,
+            (errcode(sqlstate_of(error)), errmsg("%s", error->text), detail == NULL ? 0 : errdetail("%s", detail)));
     pg_unreachable();
 }
 

@@ -17,8 +17,8 @@
 /* Owns one job; allocated in a memory context, whose reset frees the job. */
 struct PgkmJobHolder;
 
-/* Raises `error` as an ERROR with its SQLSTATE, or that of its status. Never returns. */
-[[noreturn]] void pgkm_raise(const PgkmError *error);
+/* Raises `error` as an ERROR with its SQLSTATE, or that of its status, and with this DETAIL, if any. Never returns. */
+[[noreturn]] void pgkm_raise(const PgkmError *error, const char *detail = NULL);
 
 /* For several jobs over the same rows, which lie in this context: what the backends make of them stays from job to job
  * until it goes, and goes before what was in it already. */
