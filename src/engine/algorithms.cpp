@@ -44,7 +44,8 @@ PgkmStatus pgkm_job_start(const PgkmRequest *request, PgkmJob **job, PgkmError *
     *job = nullptr;
     return pgkm::guarded(error, [&] {
         const pgkm::Algorithm &algorithm = algorithm_of(*request);
-        const bool in_caller = request->stream == nullptr && pgkm::is_brief(pgkm::work_of(algorithm, *request)) &&
+        // Nothing interrupts the caller, so it waits for nobody: not for other servers either.
+        const bool in_caller = !pgkm::is_spread(*request) && pgkm::is_brief(pgkm::work_of(algorithm, *request)) &&
                                pgkm_wants_device(request) == 0;
         *job = pgkm::start_job(algorithm, *request, in_caller);
     });

@@ -3,16 +3,21 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <functional>
+#include <future>
 #include <memory>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "engine/api.h"
+#include "engine/nodes/share.hpp"
 #include "support/sanitized.hpp"
 
 namespace in_process {
@@ -51,7 +56,10 @@ class Server {
 
     PgkmNode node(const char *name) { return {name, points_.n, this, call, reply, cancel}; }
     int calls_left = -1; // before it dies; -1: it does not
+    bool hangs = false;  // where it would die; it dies at last
+    std::atomic<bool> is_hanging = false;
     int cancels = 0;
+    std::int64_t calls = 0, bytes_there = 0, bytes_back = 0;
     std::function<void(std::vector<std::byte> &)> forge; // changes its answers to this operation: the farthest rows
     std::uint32_t forged_operation = 4;
 
@@ -59,12 +67,19 @@ class Server {
     static int call(void *arg, const void *request, std::size_t bytes, PgkmError *error)
     {
         auto *const self = static_cast<Server *>(arg);
+        if (self->calls_left == 0 && self->hangs) {
+            self->hung_at_ = std::chrono::steady_clock::now();
+            self->is_hanging.store(true);
+            return 0;
+        }
         if (self->calls_left == 0) {
             std::snprintf(error->text, sizeof error->text, "it is dead");
             std::snprintf(error->sqlstate, sizeof error->sqlstate, "57P01");
             return -1;
         }
         --self->calls_left;
+        ++self->calls;
+        self->bytes_there += static_cast<std::int64_t>(bytes);
         const auto *begin = static_cast<const std::byte *>(request);
         self->request_.assign(begin, begin + bytes);
         PgkmRequest asked = {};
@@ -80,6 +95,10 @@ class Server {
     static int reply(void *arg, int milliseconds, const void **bytes, std::size_t *size, PgkmError *error)
     {
         auto *const self = static_cast<Server *>(arg);
+        if (self->is_hanging.load()) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+            return std::chrono::steady_clock::now() - self->hung_at_ < std::chrono::seconds(20) ? 0 : -1;
+        }
         if (pgkm_job_wait(self->job_, milliseconds) == 0)
             return 0;
         PgkmResult result;
@@ -96,6 +115,7 @@ class Server {
             *bytes = self->forged_.data();
             *size = self->forged_.size();
         }
+        self->bytes_back += static_cast<std::int64_t>(*size);
         return 1;
     }
     static void cancel(void *arg) { ++static_cast<Server *>(arg)->cancels; }
@@ -105,6 +125,52 @@ class Server {
     PgkmShare *share_;
     PgkmJob *job_ = nullptr;
     std::vector<std::byte> request_, forged_;
+    std::chrono::steady_clock::time_point hung_at_;
+};
+
+// A server whose rows a backend serves, at work while others are.
+class DeviceServer {
+  public:
+    DeviceServer(const pgkm::BackendChoice &device, const PgkmPoints &points)
+        : points_(points), open_{sizeof(PgkmOpen), -1, 2, 0, 0, 0, {}, {}, 0, {}, nullptr, 0}, session_(device, open_)
+    {
+    }
+    PgkmNode node(const char *name)
+    {
+        return {name, points_.n, this, call, reply, [](void *) {}};
+    }
+
+  private:
+    static int call(void *arg, const void *request, std::size_t bytes, PgkmError *)
+    {
+        auto *const self = static_cast<DeviceServer *>(arg);
+        const auto *begin = static_cast<const std::byte *>(request);
+        self->answer_ = std::async(std::launch::async, [self, asked = pgkm::nodes::Bytes(begin, begin + bytes)] {
+            pgkm::nodes::Reader reader(asked);
+            pgkm::nodes::Writer writer;
+            pgkm::nodes::Share(self->session_, self->points_, self->state_, self->open_).serve(reader, writer);
+            self->reply_ = writer;
+        });
+        return 0;
+    }
+    static int reply(void *arg, int milliseconds, const void **bytes, std::size_t *size, PgkmError *error)
+    {
+        auto *const self = static_cast<DeviceServer *>(arg);
+        if (self->answer_.wait_for(std::chrono::milliseconds(milliseconds)) != std::future_status::ready)
+            return 0;
+        if (pgkm::guarded(error, [&] { self->answer_.get(); }) != PGKM_OK)
+            return -1;
+        *bytes = self->reply_.bytes().data();
+        *size = self->reply_.bytes().size();
+        return 1;
+    }
+
+    PgkmPoints points_;
+    PgkmOpen open_;
+    pgkm::nodes::ShareState state_;
+    pgkm::nodes::Writer reply_;
+    pgkm::Session session_;
+    std::future<void> answer_; // the last: it waits for its thread
 };
 
 // What a fit has said, as bytes that can be compared.

@@ -2,7 +2,6 @@
 #include "nodes_fixture.hpp"
 
 #include "cpu/cpu_backend.hpp"
-#include "engine/nodes/share.hpp"
 
 namespace {
 
@@ -51,48 +50,6 @@ TEST(Nodes, DrawAmongWideRows)
     }
 }
 
-// A server whose rows a device serves.
-class DeviceServer {
-  public:
-    DeviceServer(const PgkmBackend &device, const PgkmPoints &points)
-        : points_(points), open_{sizeof(PgkmOpen), -1, 2, 0, 0, 0, {}, {}, 0, {}, nullptr, 0},
-          session_({&device, -1, 0}, open_)
-    {
-    }
-    PgkmNode node()
-    {
-        return {"device", points_.n, this, call, reply, [](void *) {}};
-    }
-
-  private:
-    static int call(void *arg, const void *request, std::size_t bytes, PgkmError *error)
-    {
-        auto *const self = static_cast<DeviceServer *>(arg);
-        return pgkm::guarded(error,
-                             [&] {
-                                 pgkm::nodes::Reader reader(request, bytes);
-                                 self->reply_ = pgkm::nodes::Writer();
-                                 pgkm::nodes::Share(self->session_, self->points_, self->state_, self->open_)
-                                     .serve(reader, self->reply_);
-                             }) == PGKM_OK
-                   ? 0
-                   : -1;
-    }
-    static int reply(void *arg, int, const void **bytes, std::size_t *size, PgkmError *)
-    {
-        const pgkm::nodes::Bytes &said = static_cast<DeviceServer *>(arg)->reply_.bytes();
-        *bytes = said.data();
-        *size = said.size();
-        return 1;
-    }
-
-    PgkmPoints points_;
-    PgkmOpen open_;
-    pgkm::nodes::ShareState state_;
-    pgkm::nodes::Writer reply_;
-    pgkm::Session session_;
-};
-
 // A node that has a device asks it for distances. Here that is the CPU by another name.
 TEST(Nodes, WorkWithADevice)
 {
@@ -105,8 +62,8 @@ TEST(Nodes, WorkWithADevice)
             request.kmeans.init = init;
             request.kmeans.n_init = 2;
             const Said one = run(request);
-            DeviceServer server(device, rows.points(2000, 3000));
-            const PgkmNode node = server.node();
+            DeviceServer server({&device, -1, 0}, rows.points(2000, 3000));
+            const PgkmNode node = server.node("device");
             request.points = rows.points(0, 2000);
             request.nodes = &node;
             request.n_nodes = 1;
@@ -231,6 +188,87 @@ TEST(Nodes, NameTheOneThatFails)
         EXPECT_EQ(said.sqlstate, "57P01"); // with its text, whatever other jobs and threads were told
         EXPECT_EQ(good.cancels, 1);
     }
+}
+
+// Requests that a fit sends to a server, wherever one of them is not answered any more: a cancel ends the job, and all
+// servers are told.
+TEST(Nodes, HeedACancelInEachRequest)
+{
+    const auto rows = make_rows<double>(600, 2, true, normal);
+    for (const PgkmInit init : {PGKM_INIT_KMEANS_PLUS_PLUS, PGKM_INIT_KMEANS_PARALLEL})
+        for (int calls = 0;; ++calls) {
+            Server other(rows, 100, 200), hanging(rows, 300, 300);
+            const PgkmNode nodes[] = {other.node("other"), hanging.node("hanging")};
+            hanging.calls_left = calls;
+            hanging.hangs = true;
+            PgkmRequest request = request_of(rows.points(0, 100), 4);
+            request.kmeans.init = init;
+            request.kmeans.standardize = 1;
+            request.kmeans.max_iter = 2;
+            request.nodes = nodes;
+            request.n_nodes = 2;
+            PgkmJob *job = nullptr;
+            PgkmError error = {};
+            PgkmResult result = {};
+            ASSERT_EQ(pgkm_job_start(&request, &job, &error), PGKM_OK);
+            while (!hanging.is_hanging.load() && pgkm_job_wait(job, 1) == 0) {}
+            const bool is_hanging = hanging.is_hanging.load();
+            pgkm_job_stop(job);
+            const PgkmStatus status = pgkm_job_result(job, 0, &result, &error);
+            pgkm_job_free(job);
+            ASSERT_EQ(status, is_hanging ? PGKM_CANCELLED : PGKM_OK) << calls;
+            EXPECT_EQ(hanging.cancels + other.cancels, is_hanging ? 2 : 0) << calls;
+            if (is_hanging)
+                continue;
+            EXPECT_GT(calls, 20);
+            break;
+        }
+}
+
+// What docs/scale-out.md says of round trips and bytes.
+TEST(Nodes, MoveWhatTheDocumentSays)
+{
+    constexpr std::int64_t k = 16, d = 8, header = 128; // of a request, or an answer, at most
+    const auto rows = make_rows<float>(4000, d, false, normal);
+    std::vector<float> start(static_cast<std::size_t>(k * d));
+    std::memcpy(start.data(), rows.values.data(), start.size() * sizeof(float));
+    const std::vector<double> centroids(start.begin(), start.end());
+    struct Moved {
+        std::int64_t calls, there, back;
+    };
+    const auto moved = [&](const Change &change) {
+        Server server(rows, 2000, 2000);
+        const PgkmNode node = server.node("server");
+        PgkmRequest request = request_of(rows.points(0, 2000), k);
+        request.kmeans.tol = 0.0;
+        change(request);
+        request.nodes = &node;
+        request.n_nodes = 1;
+        EXPECT_EQ(run(request).status, PGKM_OK);
+        return Moved{server.calls, server.bytes_there, server.bytes_back};
+    };
+    const auto given = [&](std::int32_t iterations) {
+        return moved([&](PgkmRequest &request) {
+            request.kmeans.init_centroids = {centroids.data(), 2, {k, d, 0}};
+            request.kmeans.max_iter = iterations;
+        });
+    };
+    const Moved one = given(1), two = given(2);
+    EXPECT_EQ(one.calls, 3); // ranges, an iteration, sizes
+    EXPECT_LE(one.there, 2 * (k * d * 4 + 12 * d) + 3 * header);
+    EXPECT_LE(one.back, 16 * d + 16 * k * (d + 1) + 24 * k + 3 * header);
+    EXPECT_EQ(two.calls - one.calls, 1);
+    EXPECT_LE(two.there - one.there, k * d * 4 + 12 * d + header);
+    EXPECT_LE(two.back - one.back, 16 * k * (d + 1) + header);
+    const auto seeded = [&](PgkmInit init) {
+        return moved([&](PgkmRequest &request) {
+            request.kmeans.init = init;
+            request.kmeans.max_iter = 1;
+        });
+    };
+    EXPECT_LE(seeded(PGKM_INIT_RANDOM).calls - one.calls, 4);
+    EXPECT_LE(seeded(PGKM_INIT_KMEANS_PLUS_PLUS).calls - one.calls, 4 + 5 * k);
+    EXPECT_LE(seeded(PGKM_INIT_KMEANS_PARALLEL).calls - one.calls, 6 + 4 * 5);
 }
 
 } // namespace

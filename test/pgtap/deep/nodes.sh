@@ -101,6 +101,16 @@ near nodes_all nodes_rows 'PCA of weighted rows' pca_fit "'{x,z}', weight => 'w'
 near nodes_all nodes_rows 'a mixture of weighted, standardized rows' gmm_fit "'{x,y,z}', 4, options => gmm_options(covariance_type => 'tied', max_iter => 20, standardize => true), weight => 'w'"
 near nodes_all nodes_rows 'a mixture from given parameters' gmm_fit "'{x,y}', 2, options => gmm_options(covariance_type => 'diag', max_iter => 5, weights_init => '{0.5,0.5}', means_init => '{{0,0},{1,1}}', precisions_init => '{{1,1},{2,2}}')"
 
+# This server among the others: rows that it works on in a session of a connection to itself.
+query -c "CREATE SERVER itself FOREIGN DATA WRAPPER postgres_fdw OPTIONS (host '$PGHOST', port '$PGPORT', dbname '$PGDATABASE')" -c "CREATE USER MAPPING FOR CURRENT_USER SERVER itself" \
+    -c "CREATE TABLE nodes_self (LIKE nodes_all) PARTITION BY RANGE (id)" -c "CREATE TABLE part_self AS SELECT * FROM nodes_all WHERE id >= 5000" \
+    -c "CREATE TABLE nodes_self_here PARTITION OF nodes_self FOR VALUES FROM (0) TO (5000)" -c "INSERT INTO nodes_self SELECT * FROM nodes_all WHERE id < 5000" \
+    -c "CREATE FOREIGN TABLE nodes_self_there PARTITION OF nodes_self FOR VALUES FROM (5000) TO (20000) SERVER itself OPTIONS (table_name 'part_self')"
+for init in k-means++ 'k-means||'; do
+    options="'{x,y,z}', 20, weight => 'w', options => kmeans_options(init => '$init')"
+    is "$(query -c "SET client_min_messages = warning" -c "CREATE TEMP TABLE own AS SELECT kmeans_fit('nodes_self', $options) AS m" -c "SELECT scan FROM kmeans_last_run()" -c "SELECT m = kmeans_fit('nodes_all', $options) FROM own" | paste -sd ' ')" 'nodes t' "a server that is its own member, $init"
+done
+
 # Labels: each server updates its own rows, in the caller's transaction.
 query -c "ALTER TABLE nodes_rows ADD COLUMN cluster_id integer"
 for node in 1 2 3; do on_node $node -c "SELECT format('ALTER TABLE %s ADD COLUMN cluster_id integer;', oid::regclass) FROM pg_class WHERE relname LIKE 'part_%' AND relkind = 'r'" | on_node $node; done
@@ -155,5 +165,5 @@ on_node 2 -c "CREATE EXTENSION pg_kmeans"
 
 # Nothing stays behind.
 for node in 1 2 3; do nothing_left $node "no session of ours is left on node $node"; done
-query -c "DROP TABLE nodes_rows, nodes_all, nodes_model" -c "DROP SERVER node1, node2, node3 CASCADE" -c "DROP ROLE nodes_guest"
+query -c "DROP TABLE nodes_rows, nodes_all, nodes_model, nodes_self, part_self" -c "DROP SERVER itself, node1, node2, node3 CASCADE" -c "DROP ROLE nodes_guest"
 echo "1..$number"

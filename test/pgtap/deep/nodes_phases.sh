@@ -83,6 +83,14 @@ fails cut 'a transformation' "$(request 3)" "SELECT kmeans_fit('phases_rows', '{
 fails cut 'products' "$(request 0)04000000" "SELECT pca_fit('phases_rows', '{x,y}')"
 fails cut 'a mixture' "$(request 0)05000000" "SELECT gmm_fit('phases_rows', '{x,y}', 3)"
 
+# A fit of little work waits for servers as any other does.
+fail_at "$(request 1)" hang
+said=$(psql -XqAt -v VERBOSITY=sqlstate -c "SET pg_kmeans.node_timeout = '60s'" -c "SET statement_timeout = '1s'" -c "SELECT kmeans_fit('phases_rows', '{x,y}', 1)" 2>&1)
+grep -q failed "$nodes_folder/said" && grep -q 57014 <<<"$said"
+result $? "a cancel of a small fit that waits for a server: $said"
+stop_proxy
+through socket2
+
 # Labels are written by postgres_fdw, in the caller's transaction.
 query -c "ALTER TABLE phases_rows ADD COLUMN cluster_id integer"
 for node in 1 2; do on_node $node -c "ALTER TABLE part ADD COLUMN cluster_id integer"; done
