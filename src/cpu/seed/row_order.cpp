@@ -1,13 +1,16 @@
 // row_order.cpp - sorts rows by key: the upper half of each key and the row's number are one integer.
 //
-// These integers are first dealt out to parts by their upper bits, so that parts are sorted side by side. Rows whose
-// keys share the upper half are then put in order by whole key and content. They are few, or they repeat.
+// These integers are first dealt out to parts by their upper bits, so that parts are sorted side by side, by Highway's
+// vectorised quicksort: no two are equal, so that any sort gives the same. Rows whose keys share the upper half are
+// then put in order by whole key and content. They are few, or they repeat.
 #include "cpu/seed/row_order.hpp"
 
 #include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "hwy/contrib/sort/vqsort.h"
 
 #include "cpu/seed/key_kernels.hpp"
 #include "numeric/error.hpp"
@@ -39,46 +42,18 @@ std::size_t part_of(std::uint64_t entry, int bits)
     return bits == 0 ? 0 : entry >> (64 - bits);
 }
 
-// Sorts entries that share so many upper bits: they are dealt out by the next ones, to a few each where rows do not
-// repeat.
-void sort_by_digit(std::uint64_t *first, std::uint64_t *last, int bits)
-{
-    constexpr int digit_bits = 9;
-    constexpr std::size_t digits = std::size_t{1} << digit_bits;
-    const auto digit = [&](std::uint64_t entry) { return entry << bits >> (64 - digit_bits); };
-    std::uint32_t next[digits] = {};
-    for (const std::uint64_t *entry = first; entry != last; ++entry)
-        ++next[digit(*entry)];
-    std::uint32_t end = 0;
-    for (std::uint32_t &count : next)
-        count = std::exchange(end, end + count);
-    const std::vector<std::uint64_t> all(first, last);
-    for (const std::uint64_t entry : all)
-        first[next[digit(entry)]++] = entry;
-    std::uint64_t *from = first;
-    for (const std::uint32_t to : next) {
-        std::sort(from, first + to);
-        from = first + to;
-    }
-}
-
 // Parts are long where rows repeat: they are halved until a sort takes a moment.
-void sort_entries(const BlockRunner &runner, std::uint64_t *first, std::uint64_t *last, int bits)
+void sort_entries(const BlockRunner &runner, const hwy::Sorter &sorter, std::uint64_t *first, std::uint64_t *last)
 {
-    constexpr std::int64_t few = 256; // for which digits would not pay
     runner.poll();
-    if (last - first <= few) {
-        std::sort(first, last);
-        return;
-    }
     if (last - first <= steps_per_poll) {
-        sort_by_digit(first, last, bits);
+        sorter(first, static_cast<std::size_t>(last - first), hwy::SortAscending());
         return;
     }
     std::uint64_t *middle = first + (last - first) / 2;
     std::nth_element(first, middle, last);
-    sort_entries(runner, first, middle, bits);
-    sort_entries(runner, middle, last, bits);
+    sort_entries(runner, sorter, first, middle);
+    sort_entries(runner, sorter, middle, last);
 }
 
 // Sorts rows that share the upper half of their keys. Most often they are equal. So the rows that equal one of them
@@ -110,9 +85,9 @@ void settle(const BlockRunner &runner, const SeedRows<T> &rows, std::uint64_t *f
 }
 
 template <typename T>
-void sort_part(const BlockRunner &runner, const SeedRows<T> &rows, std::uint64_t *first, std::uint64_t *last, int bits)
+void sort_part(const BlockRunner &runner, const SeedRows<T> &rows, std::uint64_t *first, std::uint64_t *last)
 {
-    sort_entries(runner, first, last, bits);
+    sort_entries(runner, hwy::Sorter(), first, last);
     while (first != last) {
         std::uint64_t *end =
             std::find_if(first, last, [&](std::uint64_t entry) { return entry >> 32 != *first >> 32; });
@@ -190,7 +165,7 @@ Buffer<RowNumber> canonical_order(const BlockRunner &runner, const SeedRows<T> &
     }
     Buffer<RowNumber> order(runner.budget(), rows.n);
     runner.run(static_cast<std::int64_t>(ends.size()) - 1, [&](std::int64_t part) {
-        sort_part(runner, rows, entries.data() + ends[part], entries.data() + ends[part + 1], bits);
+        sort_part(runner, rows, entries.data() + ends[part], entries.data() + ends[part + 1]);
         std::transform(entries.data() + ends[part], entries.data() + ends[part + 1], order.data() + ends[part], row_of);
     });
     return order;
