@@ -126,6 +126,30 @@ SELECT kmeans_fit('streamed', '{x,y}', 3, nulls => 'mean', memory => 'stream');
 SELECT kmeans_labels('streamed', '{x,y}', 3, memory => 'stream');
 SELECT kmeans_tree('streamed', '{x,y}', k => 3, memory => 'stream');
 SELECT kmeans_cluster('streamed', '{x,y}', 3, memory => 'loaded');
+-- where the limit is passed, the option that keeps rows in memory
+CREATE FUNCTION streamed_hint(call text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    code text;
+    hint text;
+BEGIN
+    EXECUTE 'SELECT ' || call;
+    RETURN 'no error';
+EXCEPTION WHEN OTHERS THEN
+    GET STACKED DIAGNOSTICS code = RETURNED_SQLSTATE, hint = PG_EXCEPTION_HINT;
+    RETURN concat_ws(': ', code, hint);
+END$$;
+SET pg_kmeans.memory_limit = '500kB';
+SELECT option, streamed_hint(format('kmeans_fit(%L, %L, 3, options => kmeans_options(%s))', 'streamed', '{x,y}', option)) AS hint
+    FROM unnest(ARRAY['init => ''first''', 'batch_size => 10', 'min_size => 10', 'max_size => 0.5', 'max_radius => 1000']) AS option;
+SELECT streamed_hint($$ kmeans_fit('streamed', '{x,y}', 3, nulls => 'mean') $$);
+SELECT streamed_hint($$ kmeans_cluster('streamed', '{x,y}', 3, options => kmeans_options(max_size => 0.5)) $$);
+SELECT streamed_hint($$ kmeans_sweep('streamed', '{x,y}', 2, 3, options => kmeans_options(init => 'first')) $$);
+-- which alone would not help
+SELECT streamed_hint($$ kmeans_fit('streamed', '{x,y}', 3, options => kmeans_options(batch_size => 10), memory => 'resident') $$);
+SELECT streamed_hint($$ kmeans_fit('streamed_view', '{x,y}', 3, options => kmeans_options(batch_size => 10)) $$);
+SELECT streamed_hint($$ kmeans_labels('streamed', '{x,y}', 3) $$);
+DROP FUNCTION streamed_hint(text);
+RESET pg_kmeans.memory_limit;
 SELECT kmeans_fit('streamed', '{x,y}', 3, memory => 'disk');
 SET pg_kmeans.memory_limit = '500kB';
 \set VERBOSITY terse

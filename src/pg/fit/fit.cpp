@@ -51,9 +51,9 @@ TableCall *fit_call_of_arguments(const FitKind *kind, FunctionCallInfo fcinfo)
     return fit_call_create(kind, table_arguments(fcinfo, TABLE_OPTIONS), k);
 }
 
-bool fit_is_spreadable(const FitKind *kind, const TableCall *call)
+const char *fit_needs_all_rows(const FitKind *kind, const TableCall *call)
 {
-    return kind->is_spreadable == NULL || kind->is_spreadable(&call->request);
+    return kind->needs_all_rows == NULL ? NULL : kind->needs_all_rows(&call->request);
 }
 
 const PgkmResult *fit_rows(const FitKind *kind, TableCall *call, TableRows *rows)
@@ -89,6 +89,7 @@ Datum fit_table(const FitKind *kind, FunctionCallInfo fcinfo, const char *functi
     TableQuery query = {};
 
     table_call_find(call, TABLE_READ);
-    query.on_nodes = query.may_stream = fit_is_spreadable(kind, call);
+    query.kept_by = fit_needs_all_rows(kind, call);
+    query.on_nodes = query.may_stream = query.kept_by == NULL;
     return fit_return(kind, call, fcinfo, fit_rows(kind, call, table_call_read(call, function, &query)), tupdesc);
 }

@@ -30,8 +30,9 @@ struct FitKind {
     /* What the options, as fields and in the request, mean for the call; 22023. NULL: nothing. */
     void (*note_options)(TableCall *call, const NullableDatum *fields);
 
-    /* Whether the fit can do without all rows in memory here, as where other servers work on theirs. NULL: always. */
-    bool (*is_spreadable)(const PgkmRequest *request);
+    /* The option because of which the fit needs all rows in memory here, and neither other servers can work on theirs
+     * nor can rows be streamed; or NULL. NULL: there is none. */
+    const char *(*needs_all_rows)(const PgkmRequest *request);
 };
 
 /* The options of a request, whatever its algorithm. */
@@ -59,7 +60,7 @@ TableCall *fit_call_create(const FitKind *kind, const TableArguments &arguments,
 /* A call of a function that takes relation, features, k if there is one, options and so on. */
 TableCall *fit_call_of_arguments(const FitKind *kind, FunctionCallInfo fcinfo);
 
-bool fit_is_spreadable(const FitKind *kind, const TableCall *call);
+const char *fit_needs_all_rows(const FitKind *kind, const TableCall *call);
 
 /* Fits the rows; NULL when there are none. The result lives as long as the call. 54000 when the model would be larger
  * than a value can be; else WARNING and errors as of table_call_fit. */

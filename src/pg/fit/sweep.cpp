@@ -29,7 +29,8 @@ TableCall *sweep_begin(const FitKind *kind, FunctionCallInfo fcinfo, const char 
     request->k_last = k_max;
     request->silhouette_rows = silhouette_rows;
     table_call_find(call, TABLE_READ);
-    query.on_nodes = fit_is_spreadable(kind, call);
+    query.kept_by = fit_needs_all_rows(kind, call);
+    query.on_nodes = query.kept_by == NULL;
     query.may_stream = query.on_nodes && !many;
 
     TableRows *const rows = table_call_read(call, function, &query);

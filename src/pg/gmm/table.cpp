@@ -35,7 +35,8 @@ Datum pgkm_gmm_table_cluster(PG_FUNCTION_ARGS)
     label_target_arguments(&target, fcinfo, call->arguments.next, "component_id");
     call->request.want_labels = 1;
 
-    TableRows *const rows = table_read_for_update(call, &target, false, "gmm_cluster");
+    const TableQuery query = {};
+    TableRows *const rows = table_read_for_update(call, &target, &query, "gmm_cluster");
     const PgkmResult *const result = fit_rows(&gmm_kind, call, rows);
 
     pgkm_progress_writing();

@@ -102,7 +102,7 @@ static const PgkmResult *cluster_elsewhere(TableCall *call, FunctionCallInfo fci
     table_lock_elsewhere(call, target, "kmeans_cluster");
     query.new_snapshot = true;
     query.unchanged = unchanged;
-    query.on_nodes = fit_is_spreadable(&kmeans_kind, call);
+    query.on_nodes = fit_needs_all_rows(&kmeans_kind, call) == NULL;
 
     TableRows *const rows = table_call_read(call, "kmeans_cluster", &query);
     const PgkmResult *result = fit_rows(&kmeans_kind, call, rows);
@@ -114,8 +114,12 @@ static const PgkmResult *cluster_elsewhere(TableCall *call, FunctionCallInfo fci
 
 static const PgkmResult *cluster_here(TableCall *call, FunctionCallInfo fcinfo, LabelTarget *target)
 {
-    TableRows *const rows =
-        table_read_for_update(call, target, fit_is_spreadable(&kmeans_kind, call), "kmeans_cluster");
+    TableQuery query = {};
+
+    query.kept_by = fit_needs_all_rows(&kmeans_kind, call);
+    query.may_stream = query.kept_by == NULL;
+
+    TableRows *const rows = table_read_for_update(call, target, &query, "kmeans_cluster");
 
     call->request.want_labels = call->stream == NULL;
 

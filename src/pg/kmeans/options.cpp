@@ -137,16 +137,23 @@ static void note_options(TableCall *call, const NullableDatum *given)
 
 /* The first rows are those of the executor, batches are drawn here, and bounds of sizes and a radius concern all rows
  * at once. */
-static bool is_spreadable(const PgkmRequest *request)
+static const char *needs_all_rows(const PgkmRequest *request)
 {
     const PgkmOptions *const options = &request->kmeans;
 
-    return options->init != PGKM_INIT_FIRST && options->batch_size == 0 && options->min_size == 0 &&
-           options->max_size == 0 && options->max_radius == 0;
+    if (options->init == PGKM_INIT_FIRST)
+        return "init => 'first'";
+    if (options->batch_size != 0)
+        return "batch_size";
+    if (options->min_size != 0)
+        return "min_size";
+    if (options->max_size != 0)
+        return "max_size";
+    return options->max_radius != 0 ? "max_radius" : NULL;
 }
 
-const FitKind kmeans_kind = {PGKM_KMEANS,           "kmeans",          &type,        true,         pgkm_model_tupdesc,
-                             pgkm_model_check_size, pgkm_model_of_fit, note_options, is_spreadable};
+const FitKind kmeans_kind = {PGKM_KMEANS,           "kmeans",          &type,        true,          pgkm_model_tupdesc,
+                             pgkm_model_check_size, pgkm_model_of_fit, note_options, needs_all_rows};
 
 /* kmeans_options(init, init_centroids, n_init, ..., refine, batch_size, init_model, max_radius) -> kmeans_options */
 Datum pgkm_kmeans_options(PG_FUNCTION_ARGS)

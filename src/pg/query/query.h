@@ -33,13 +33,14 @@ struct TableColumns {
  */
 struct TableQuery : TableColumns {
     const TableRelation *relation;
-    TableColumn *label; /* an integer to read along, or NULL */
-    bool need_ctid;     /* else it is read only where the caller may */
-    bool new_snapshot;  /* see what was committed until now, not what the query sees */
-    bool on_nodes;      /* other servers may work on the rows that they hold */
-    bool unchanged;     /* the caller knows that the transaction has changed none of these rows there */
-    bool may_stream;    /* the caller's fit takes rows chunk by chunk */
-    bool streamed;      /* it has to: memory => 'stream' */
+    TableColumn *label;  /* an integer to read along, or NULL */
+    bool need_ctid;      /* else it is read only where the caller may */
+    bool new_snapshot;   /* see what was committed until now, not what the query sees */
+    bool on_nodes;       /* other servers may work on the rows that they hold */
+    bool unchanged;      /* the caller knows that the transaction has changed none of these rows there */
+    bool may_stream;     /* the caller's fit takes rows chunk by chunk */
+    const char *kept_by; /* the option because of which it does not; or NULL */
+    bool streamed;       /* it has to: memory => 'stream' */
     void (*on_first)(void *arg, const TableRows *first); /* called, maybe, before most rows are read; or NULL */
     void *on_first_arg;
 };

@@ -7,6 +7,7 @@
 #include "pg/nodes/places.h"
 #include "pg/run/fit_count.h"
 #include "pg/scan/scan.h"
+#include "pg/settings.h"
 #include "pg/table/loaded.h"
 #include "pg/table/stream.h"
 #include "pg/values/datum.h"
@@ -166,6 +167,24 @@ static TableRows *read_with_nodes(TableCall *call, const TableQuery *query, Memo
     return NULL;
 }
 
+/* For an error about memory: what keeps the rows there. */
+static void tell_option(void *of)
+{
+    const TableCall *const call = (const TableCall *)of;
+
+    if (call->kept_by != NULL && geterrcode() == ERRCODE_PROGRAM_LIMIT_EXCEEDED)
+        errhint("Raise \"pg_kmeans.memory_limit\", which is %llu kB, or do without %s: then rows can be streamed.",
+                (unsigned long long)(pgkm_memory_limit() / 1024), call->kept_by);
+}
+
+static void watch_errors(TableCall *call, ErrorContextCallback *watch)
+{
+    watch->callback = tell_option;
+    watch->arg = call;
+    watch->previous = error_context_stack;
+    error_context_stack = watch;
+}
+
 /* Takes the way that suits the query, and tells which in *report. */
 static TableRows *read_rows(TableCall *call, const TableQuery *query, MemoryContext context, PgkmScanReport *report)
 {
@@ -197,6 +216,8 @@ static TableRows *read_rows(TableCall *call, const TableQuery *query, MemoryCont
             return no_rows(context);
     }
     report->way = "direct";
+    if (call->memory == TABLE_MEMORY_AUTO)
+        call->kept_by = query->kept_by;
     return scan_finish(scan, call->streamed_bytes, &report->workers);
 }
 
@@ -231,17 +252,18 @@ static void check_may_be_streamed(const TableQuery *query)
                  errmsg("relation \"%s\" has rows on other servers, which cannot be streamed", query->relation->name),
                  errhint("Leave memory out: each server keeps its own rows in memory then.")));
     if (!query->may_stream)
-        ereport(
-            ERROR,
-            (errcode(ERRCODE_FEATURE_NOT_SUPPORTED), errmsg("this call needs all rows in memory"),
-             errdetail("kmeans_fit, kmeans_cluster, kmeans_sweep, gmm_fit and pca_fit can stream rows, but not with "
-                       "init => 'first', batch_size, min_size, max_size, max_radius or nulls => 'mean'."),
-             errhint("Use memory => 'resident'.")));
+        ereport(ERROR,
+                (errcode(ERRCODE_FEATURE_NOT_SUPPORTED), errmsg("this call needs all rows in memory"),
+                 query->kept_by != NULL
+                     ? errdetail("Rows cannot be streamed with %s.", query->kept_by)
+                     : errdetail("kmeans_fit, kmeans_cluster, kmeans_sweep, gmm_fit and pca_fit can stream rows."),
+                 errhint("Use memory => 'resident'.")));
 }
 
 TableRows *table_call_read_into(TableCall *call, const char *function, const TableQuery *how, MemoryContext context)
 {
     TableQuery query = *how;
+    ErrorContextCallback watch;
     instr_time start;
     instr_time duration;
 
@@ -250,12 +272,16 @@ TableRows *table_call_read_into(TableCall *call, const char *function, const Tab
     /* Other servers read rows as they are. */
     query.on_nodes = query.on_nodes && call->filter == NULL && call->nulls == TABLE_NULLS_ERROR;
     query.streamed = call->memory == TABLE_MEMORY_STREAM;
-    query.may_stream = query.may_stream && call->nulls != TABLE_NULLS_MEAN;
+    if (query.may_stream && call->nulls == TABLE_NULLS_MEAN) {
+        query.may_stream = false;
+        query.kept_by = "nulls => 'mean'";
+    }
     if (query.streamed)
         check_may_be_streamed(&query);
     pgkm_run_begin(&call->run, function, call->relation.id);
     pgkm_progress_scan(0, 0);
     INSTR_TIME_SET_CURRENT(start);
+    watch_errors(call, &watch);
 
     TableRows *const rows = read_rows(call, &query, context, &call->run.scan);
 
@@ -263,6 +289,7 @@ TableRows *table_call_read_into(TableCall *call, const char *function, const Tab
     if (call->nulls == TABLE_NULLS_MEAN && !call->keeps_missing)
         fill_missing(call, rows);
     call->fills = rows->fills;
+    error_context_stack = watch.previous;
     INSTR_TIME_SET_CURRENT(duration);
     INSTR_TIME_SUBTRACT(duration, start);
     if (call->stream == NULL)
@@ -360,8 +387,13 @@ const PgkmResult *table_call_fit(TableCall *call)
     if (call->streamed_bytes > 0 && pgkm_lacks_memory(&call->request))
         pgkm_raise_streamed_memory(call->streamed_bytes);
 
+    ErrorContextCallback watch;
+
+    watch_errors(call, &watch);
+
     const PgkmResult *result = pgkm_run_job(&call->request, call->context, &call->job, &meanwhile);
 
+    error_context_stack = watch.previous;
     if (call->stream != NULL)
         table_stream_end(call->stream);
     if (call->nodes != NULL)

@@ -51,6 +51,7 @@ struct TableCall : TableColumns {
     struct Nodes *nodes;    /* other servers that hold rows, which work on them; or NULL. Those of loaded rows stay */
     TableStream *stream;    /* the rows that are read anew for each pass; or NULL */
     uint64 streamed_bytes;  /* what they would need, where there was no memory for that and it is less; or 0 */
+    const char *kept_by;    /* the option without which rows that are in memory could be streamed; or NULL */
     PgkmResident *resident; /* what backends keep of the rows from job to job, unless they are loaded; or NULL */
     PgkmLoaded *loaded;     /* the loaded rows that are used instead of the table's; or NULL */
 };

@@ -296,9 +296,9 @@ void table_write_labels(const TableCall *call, const TableRows *rows, const Pgkm
         run_update(&update);
 }
 
-TableRows *table_read_for_update(TableCall *call, LabelTarget *target, bool may_stream, const char *function)
+TableRows *table_read_for_update(TableCall *call, LabelTarget *target, const TableQuery *how, const char *function)
 {
-    TableQuery query = {};
+    TableQuery query = *how;
 
     begin_update(call, target, TABLE_UPDATE, function);
 
@@ -307,6 +307,5 @@ TableRows *table_read_for_update(TableCall *call, LabelTarget *target, bool may_
     query.label = target->missing ? NULL : &label;
     query.need_ctid = true;
     query.new_snapshot = true;
-    query.may_stream = may_stream;
     return table_call_read(call, function, &query);
 }

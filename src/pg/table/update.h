@@ -40,7 +40,7 @@ void label_target_prepare(const LabelTarget *target, const TableRelation *relati
  * read-only transaction, unless the table is temporary), locks the table against all other writers,
  * looks up the columns, checks the target, and reads the rows for `function`. Where rows are streamed (`may_stream`)
  * labels are written by table_write_by_value. Errors of these steps. */
-TableRows *table_read_for_update(TableCall *call, LabelTarget *target, bool may_stream, const char *function);
+TableRows *table_read_for_update(TableCall *call, LabelTarget *target, const TableQuery *how, const char *function);
 
 /* The same up to the rows, of a relation with rows on other servers, which are updated by what their values say. 0A000
  * where the column is missing over there, and for nulls and a filter. */
