@@ -8,6 +8,10 @@
 #include "pg/settings.h"
 #include "pg/values/datum.h"
 
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
 extern "C" {
 #include "miscadmin.h"
 #include "storage/ipc.h"
@@ -22,6 +26,7 @@ struct PgkmJobHolder {
     MemoryContextCallback on_reset;
     PgkmJob *job; /* NULL once freed */
     int channel;  /* its connection to the GPU service; 0: none */
+    bool large;   /* it is expected to take much memory */
     PgkmResult result;
 };
 
@@ -69,6 +74,9 @@ int pgkm_interrupted(void)
     return InterruptPending && INTERRUPTS_CAN_BE_PROCESSED() && (QueryCancelPending || ProcDiePending);
 }
 
+/* What malloc() keeps of a job of so many bytes is given back to the system. */
+#define LARGE_JOB_BYTES ((uint64)32 * 1024 * 1024)
+
 static void free_job(void *holder)
 {
     PgkmJobHolder *const owner = (PgkmJobHolder *)holder;
@@ -79,6 +87,10 @@ static void free_job(void *holder)
     owner->channel = 0;
     pgkm_job_free(job);
     pgkm_service_release(channel);
+#ifdef __GLIBC__
+    if (job != NULL && owner->large)
+        (void)malloc_trim(0);
+#endif
 }
 
 static void free_resident(void *resident)
@@ -322,6 +334,7 @@ static PgkmJobHolder *prepare(PgkmRequest *request, MemoryContext context, PgkmJ
 
     PgkmJobHolder *const owner = empty_holder(context, holder);
 
+    owner->large = pgkm_request_estimate(request) >= LARGE_JOB_BYTES;
     settings->device_ready = pgkm_service_runs();
     if (pgkm_wants_device(request))
         connect_to_service(settings, request->resident, owner);

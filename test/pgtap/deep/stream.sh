@@ -84,4 +84,14 @@ RESET statement_timeout;
 SELECT kmeans_fit('stream_many', '{x,y}', 5, options => kmeans_options(init => 'random', metric => 'cosine', standardize => true, n_init => 2), memory => 'stream') IS NOT NULL;
 SQL
 )" $'ERROR:  57014\nERROR:  57014\nt' 'after a cancel there is room for the next fit'
+
+# what a fit of rows in memory has taken it gives back to the system
+mapfile -t kept < <(psql -XqAt <<'SQL'
+SELECT substring(pg_read_file('/proc/self/status') FROM 'RssAnon:\s*(\d+)');
+SELECT (kmeans_fit('stream_many', '{x,y}', 20, memory => 'resident')).n;
+SELECT substring(pg_read_file('/proc/self/status') FROM 'RssAnon:\s*(\d+)');
+SQL
+)
+[ "${kept[1]}" -eq 1000000 ] && [ $((kept[2] - kept[0])) -lt 24000 ]
+result $? "a session keeps little memory after a fit: $((kept[2] - kept[0])) kB"
 echo "1..$number"
