@@ -34,7 +34,7 @@ uint64_t pgkm_group_estimate(const PgkmRequest *request, const PgkmGroup *group)
     return pgkm::estimate_of(algorithm_of(*request), *request, *group);
 }
 
-PgkmStatus pgkm_group_check(const PgkmRequest *request, const PgkmGroup *group, PgkmError *error)
+PgkmStatus pgkm_request_accepts(const PgkmRequest *request, const PgkmGroup *group, PgkmError *error)
 {
     return pgkm::guarded(error, [&] { algorithm_of(*request).check(*request, *group); });
 }

@@ -307,7 +307,7 @@ uint64_t pgkm_request_estimate(const PgkmRequest *request);
 uint64_t pgkm_group_estimate(const PgkmRequest *request, const PgkmGroup *group);
 
 /* Whether the options suit a group of a request: PGKM_OK, or as the job would fail. */
-PgkmStatus pgkm_group_check(const PgkmRequest *request, const PgkmGroup *group, PgkmError *error);
+PgkmStatus pgkm_request_accepts(const PgkmRequest *request, const PgkmGroup *group, PgkmError *error);
 
 /* 1 when a device would be tried first for this request, if there is one. */
 int pgkm_wants_device(const PgkmRequest *request);

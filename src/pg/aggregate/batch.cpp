@@ -130,7 +130,7 @@ static bool may_be_fitted(const Batch *batch, const AggregateState *state)
     const PgkmGroup group = group_of(state);
     PgkmError error;
 
-    return pgkm_group_check(&batch->request, &group, &error) == PGKM_OK;
+    return pgkm_request_accepts(&batch->request, &group, &error) == PGKM_OK;
 }
 
 /* False when it is too much beside the others. */

@@ -86,7 +86,7 @@ static void check_group(FunctionCallInfo fcinfo, const PgkmRequest *request)
     const PgkmGroup group = {request->points.values, request->points.weights, request->points.n, request->k};
     PgkmError error;
 
-    if (pgkm_group_check(request, &group, &error) == PGKM_OK)
+    if (pgkm_request_accepts(request, &group, &error) == PGKM_OK)
         return;
 
     const char *const name = pgkm_group_name(fcinfo);
