@@ -33,7 +33,7 @@ std::vector<FarRow> farthest_rows(DeviceProblem<T> &problem, std::size_t most)
 {
     Context &context = problem.context;
     const std::size_t slice_rows = problem.labels.count();
-    context.make_room(slice_rows * sizeof(double) + FarthestRows<T>::bytes(most, slice_rows));
+    context.make_room(slice_rows * sizeof(double) + FarthestRows<T>::bytes(most, slice_rows, problem.d));
     DeviceArray<double> squares(context.budget, slice_rows);
     FarthestRows<T> farthest(context, {problem.data.host, problem.problem.first_row}, most, slice_rows);
     const Control *control = problem.control.get();
@@ -44,7 +44,7 @@ std::vector<FarRow> farthest_rows(DeviceProblem<T> &problem, std::size_t most)
         problem.wait();
         farthest.add(rows, squares.get(), problem.labels.get(), first);
     });
-    return farthest.take();
+    return farthest.rows();
 }
 
 } // namespace
@@ -55,7 +55,7 @@ void relocate(DeviceProblem<T> &problem, Sums &sums)
     std::optional<Claim> claim;
     relocate_by_farthest_of_peers<T>(problem.data.host, problem.problem, sums, [&](std::size_t most) {
         claim.reset();
-        claim.emplace(problem.context.host_budget, 3 * most * sizeof(FarRow)); // of two slices, and the device's
+        claim.emplace(problem.context.host_budget, FarthestRows<T>::host_bytes(most, problem.labels.count()));
         return farthest_rows(problem, most);
     });
 }
@@ -79,8 +79,7 @@ bool same_labels(DeviceProblem<T> &problem, int set, int other)
             assign_generic(problem.stage(control), rows, problem.labels.get());
         labels_differ(problem.stage(control), problem.under(other, rows), problem.labels.get(), differ.get());
         problem.wait();
-        differ.download(&different, 1, problem.stream());
-        context.wait(problem.stream());
+        different = context.fetch(differ)[0];
     });
     return different == 0;
 }

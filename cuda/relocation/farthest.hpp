@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 #include "plugin/context.hpp"
@@ -18,17 +17,10 @@ struct FoundRow {
     std::int32_t label;
 };
 
-// What the kernels tell the host.
-struct FarthestAnswers {
-    std::uint32_t n_rows;     // taken
-    std::uint32_t model;      // the lowest of the tied rows
-    std::uint32_t difference; // the first feature in which a tied row differs from the model
-};
-
-// The least key that is taken; `left` of the keys that equal it, or all where left is 0.
+// The least key that is taken, and how many rows have that or more.
 struct FarthestBound {
     unsigned long long key;
-    std::int64_t left;
+    std::int64_t rows;
 };
 
 // The `most` first rows in FarOrder of all slices added, which may have `most_rows` each (below 2^31).
@@ -37,35 +29,29 @@ class FarthestRows {
   public:
     FarthestRows(Context &context, const FarOrder<T> &before, std::size_t most, std::size_t most_rows);
 
-    // Device memory that one takes.
-    static std::uint64_t bytes(std::size_t most, std::size_t most_rows);
+    // Memory that one takes, of the device and of the host.
+    static std::uint64_t bytes(std::size_t most, std::size_t most_rows, std::int32_t d);
+    static std::uint64_t host_bytes(std::size_t most, std::size_t most_rows);
 
-    // Rows first .. first + rows.n - 1, whose squared distances and labels lie on the device; waits for the
+    // Rows of the problem's from `first` on, whose squared distances and labels lie on the device, too; waits for the
     // compute stream, with Context::wait()'s look at the cancel.
     void add(const View<T> &rows, const double *squares, const std::int32_t *labels, std::int64_t first);
 
-    std::vector<FarRow> take() { return std::move(found_); }
+    const std::vector<FarRow> &rows() const { return found_.rows(); }
 
   private:
-    template <typename Key>
-    std::vector<std::uint32_t> count(const Key &key, std::int64_t n, unsigned long long prefix, int shift);
-    template <typename Key>
-    FarthestBound find_bound(const Key &key, std::int64_t n, std::int64_t wanted);
-    template <typename Key>
-    std::int64_t narrow(const Key &key, std::int64_t n, std::int64_t wanted);
-    void settle_ties(const View<T> &rows, std::int64_t wanted);
-    std::int32_t next_difference(const View<T> &rows, std::int32_t first);
-    FarthestAnswers answers();
-    int blocks(std::int64_t items, int per_block) const;
+    std::vector<std::uint32_t> count(const double *squares, std::int64_t n, unsigned long long prefix, int shift);
+    FarthestBound find_bound(const double *squares, std::int64_t n);
+    int blocks(std::int64_t n) const;
 
     Context &context_;
-    FarOrder<T> before_;
     std::size_t most_;
+    const PgkmPoints &points_; // the host's
+    std::int64_t first_row_;   // of the problem's in them
     DeviceArray<std::uint32_t> counts_;
     DeviceArray<FoundRow> rows_;
-    DeviceArray<std::uint8_t> states_;
-    DeviceArray<FarthestAnswers> answers_;
-    std::vector<FarRow> found_;
+    DeviceArray<T> last_; // d: the last row of those found
+    FirstFarRows<T> found_;
 };
 
 } // namespace pgkm::cuda

@@ -124,6 +124,8 @@ class FirstFarRows {
         rows_.push_back(row);
         std::push_heap(rows_.begin(), rows_.end(), before_);
     }
+    // The one that all others go before, once there are `most`, else nullptr.
+    const FarRow *last() const { return rows_.size() < most_ ? nullptr : rows_.data(); }
     // In no order.
     const std::vector<FarRow> &rows() const { return rows_; }
 

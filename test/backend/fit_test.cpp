@@ -1,4 +1,6 @@
 // Lloyd's iterations: centroids byte for byte, and how they ended, after any number of them.
+#include <algorithm>
+
 #include "compare.hpp"
 #include "parameters.hpp"
 
@@ -74,6 +76,46 @@ INSTANTIATE_TEST_SUITE_P(All, Threads,
                                           testing::Values(&case_named("groups_with_gaps_float32"),
                                                           &case_named("groups_float64"),
                                                           &case_named("empty_weighted_float32"))),
+                         parameter_name);
+
+// Clusters without rows beside one whose rows lie all at the same distance: more than a device hands over at a time,
+// and those that come first by their content last.
+const Case &many_ties()
+{
+    constexpr std::int64_t n = 200'003;
+    constexpr std::int32_t d = 8, k = 30;
+    static const Case data = [] {
+        std::vector<float> values;
+        for (std::int64_t i = 0; i < n; ++i)
+            for (std::int32_t f = 0; f < d; ++f)
+                values.push_back((255 - i * 256 / n) >> (d - 1 - f) & 1 ? 1.0f : -1.0f);
+        const auto *bytes = reinterpret_cast<const std::byte *>(values.data());
+        Case made = {"many_ties",
+                     PGKM_FLOAT32,
+                     n,
+                     d,
+                     {bytes, bytes + values.size() * sizeof(float)},
+                     {},
+                     {{0, n, k}},
+                     PGKM_L2,
+                     std::vector<double>(d * k, 100.0),
+                     0.0,
+                     false};
+        std::fill_n(made.start.begin(), d, 0.0);
+        return made;
+    }();
+    return data;
+}
+
+class ManyTies : public Fit {};
+
+TEST_P(ManyTies, AreTakenByContent)
+{
+    expect_same(1);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ManyTies,
+                         testing::Combine(testing::ValuesIn(plain_subjects()), testing::Values(&many_ties())),
                          parameter_name);
 
 } // namespace
