@@ -3,6 +3,7 @@
 // The first thing a call does is to make the context's device current: CUDA's current device
 // belongs to the thread, and the host may call from any.
 #include <algorithm>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -182,6 +183,9 @@ PgkmStatus cuda_reduce(PgkmData *rows, const PgkmProblem *problems, std::int64_t
 extern "C" __attribute__((visibility("default"))) const PgkmBackend *pgkm_backend_entry(std::uint32_t abi)
 {
     using namespace pgkm::cuda;
+    // Kernels are loaded with their context: a launch that has to load one waits for those that run, and sees no
+    // cancel.
+    setenv("CUDA_MODULE_LOADING", "EAGER", 0);
     static const PgkmBackend table = {
         PGKM_BACKEND_ABI, sizeof(PgkmBackend), "cuda",       probe,          cuda_strategies, cuda_open,
         cuda_close,       cuda_load,           cuda_unload,  cuda_summarise, cuda_seed,       cuda_fit,
