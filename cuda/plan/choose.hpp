@@ -134,13 +134,21 @@ constexpr bool partitions_features(const Shape &shape)
 // Fewest rows, or terms of distances, that repay what the tensor cores' filter prepares.
 inline constexpr int tensor_n = 4096;
 inline constexpr double tensor_terms = 0x1p28;
+// And of rows that a fit takes in strips, for labels alone: a product in tiles of 64 centroids needs no memory for
+// rows.
+inline constexpr double strips_terms = 0x1p33;
+constexpr bool labels_in_tiles(const Shape &shape, const DeviceFacts &device)
+{
+    return strips_take(shape, device) &&
+           static_cast<double>(shape.n) * ((shape.k + 63) / 64 * 64) * shape.d < strips_terms;
+}
 
 // Measured over a grid of shapes on an H200 (figures: d, k: ms an iteration); whole fits: bench/fits --strategies 1.
 //
 // Assignment. Up to 16 features the register kernels win as long as one of them takes sums along; beyond, the tensor
 // cores do (8, 2,048: 0.99 against 3.3). Few clusters of many features are the register strategy's again, which rests
-// on bounds from one iteration to the next and prepares nothing. What is left, few rows or such as have no tile on the
-// device, is a float32 product in tiles.
+// on bounds from one iteration to the next and prepares nothing. What is left is a float32 product in tiles: few rows,
+// such as have no tile on the device, and labels alone of rows that a fit takes in strips.
 constexpr Assignment choose_assignment(const Shape &shape, const DeviceFacts &device)
 {
     const double terms = static_cast<double>(shape.n) * shape.k * shape.d;
@@ -154,7 +162,7 @@ constexpr Assignment choose_assignment(const Shape &shape, const DeviceFacts &de
     }
     if (shape.d >= wide_d && fits_wide(shape, device) && (partitions_features(shape) || shape.n >= follow_n))
         return Assignment::register_;
-    if (tensor)
+    if (tensor && !labels_in_tiles(shape, device))
         return Assignment::tensor_core;
     return shape.d > register_d && shape.n >= 256 ? Assignment::tiled : Assignment::generic;
 }

@@ -163,6 +163,8 @@ TEST(Choose, SumsFollowTheRows)
     EXPECT_EQ(choose(shape(8388608, 64, 4), hopper, {}).moves, Moves::strips);
     EXPECT_EQ(choose(shape(51200, 34, 32), ampere, {}).moves, Moves::strips);
     EXPECT_EQ(choose(shape(8388608, 64, 4), hopper, {}).assignment, Assignment::tensor_core); // of labels alone
+    EXPECT_EQ(choose(shape(1000000, 41, 64), hopper, {}).assignment, Assignment::tiled);
+    EXPECT_EQ(choose({1000000, 41, 64, false, true}, hopper, {}).assignment, Assignment::tensor_core); // no strips
     EXPECT_EQ(choose(shape(1000000, 65, 20), hopper, {}).moves, Moves::sorted);
     EXPECT_EQ(choose(shape(1000000, 4, 64), small, {}).moves, Moves::sorted); // no tensor cores of that kind
     // Assignment and sums by themselves.
@@ -196,12 +198,13 @@ TEST(Choose, WeightedRowsRunStagesApart)
     sums_on_host.execution = Execution::cross_processing;
     for (const std::int32_t d : {2, 8, 24, 64})
         for (const std::int32_t k : {4, 64, 300}) {
-            const Shape weighted = {1 << 20, d, k, false, true};
+            const Shape weighted = {1 << 20, d, k, false, true}, plain = shape(1 << 20, d, k);
             for (const Forced &forced : {Forced{}, one_pass}) {
                 const Plan plan = choose(weighted, hopper, forced);
                 EXPECT_EQ(plan.execution, Execution::multi_pass);
                 EXPECT_EQ(plan.moves, Moves::sorted);
-                EXPECT_EQ(plan.assignment, choose(shape(1 << 20, d, k), hopper, {}).assignment);
+                EXPECT_EQ(plan.assignment, labels_in_tiles(plain, hopper) ? Assignment::tensor_core
+                                                                          : choose(plain, hopper, {}).assignment);
             }
             EXPECT_EQ(choose(weighted, hopper, sums_on_host).execution, Execution::cross_processing);
         }
