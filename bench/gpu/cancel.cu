@@ -53,7 +53,7 @@ void bench_shape(const Case &shape)
     PgkmProblem problem{};
     const auto reset = [&] {
         centroids.assign(rows.begin(), rows.begin() + static_cast<long>(shape.k) * shape.d);
-        problem = {0, shape.n, shape.k, centroids.data(), scales.data(), 0, 30, -1.0, nullptr, 0, 0, 0.0};
+        problem = {0, shape.n, shape.k, centroids.data(), scales.data(), 0, 30, -1.0, nullptr, 0, 0, 0.0, 0};
     };
     const auto line = [&](const char *call, double ms) {
         std::printf("%lld,%d,%d,%s,%.1f,%s\n", static_cast<long long>(shape.n), shape.d, shape.k, call, ms,

@@ -23,9 +23,19 @@ Times time_groups(Session &session, std::int64_t groups, std::int64_t n, int d, 
     Times times{};
     for (int repeat = 0; repeat < 5; ++repeat) {
         for (std::int64_t g = 0; g < groups; ++g) {
-            problems[at(g)] = {g * (n / groups), n / groups, k,  centroids.data() + g * k * d,
-                               scales.data(),    0,          30, 0.0,
-                               nullptr,          0,          0,  0.0};
+            problems[at(g)] = {g * (n / groups),
+                               n / groups,
+                               k,
+                               centroids.data() + g * k * d,
+                               scales.data(),
+                               0,
+                               30,
+                               0.0,
+                               nullptr,
+                               0,
+                               0,
+                               0.0,
+                               0};
             out[at(g)] = {};
             out[at(g)].labels = labels.data() + problems[at(g)].first_row;
         }
