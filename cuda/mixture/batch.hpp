@@ -235,9 +235,7 @@ class Batch {
         } else if (way_ == Way::staged)
             run_stages(launch, stream);
         else
-            (type_ == PGKM_COVARIANCE_FULL ? fused_full<T> : fused_diagonal<T>)(launch, extent_.n_items,
-                                                                                FusedShape(type_, extent_.most_k, d_),
-                                                                                extent_.most_k, stream);
+            fused_step(launch, extent_.n_items, FusedShape(type_, extent_.most_k, d_), extent_.most_k, stream);
         // The host stays near: it sees a cancel, and kernels ahead of it do not.
         enqueued_ += products_of(used_);
         if (enqueued_ > slice_products_ / 8) {
@@ -276,7 +274,7 @@ class Batch {
         if (type_ == PGKM_COVARIANCE_FULL)
             full_densities(launch, extent_, stream);
         else
-            scaled_densities(launch, extent_, type_ == PGKM_COVARIANCE_TIED, stream);
+            scaled_densities(launch, extent_, type_, stream);
         normalise(launch, extent_, stream);
     }
 

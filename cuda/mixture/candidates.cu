@@ -298,7 +298,7 @@ template <typename T, bool Diagonal>
 __global__ void __launch_bounds__(threads, 3) candidates_kernel(SparseLaunch<T> launch)
 {
     extern __shared__ float4 memory[];
-    if (*const_cast<const volatile std::int32_t *>(launch.stop) != 0)
+    if (stopped(launch.stop))
         return;
     Filter<T, Diagonal>(launch, reinterpret_cast<float *>(memory)).run();
 }

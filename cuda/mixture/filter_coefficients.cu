@@ -11,26 +11,29 @@ namespace pgkm::cuda::mixture {
 namespace {
 
 // A warp for each feature: the power of two near the components' mean factor, by their exponents.
-__global__ void __launch_bounds__(128) scales_kernel(const MixtureView *view, int d, bool diagonal,
-                                                     std::int64_t factor_stride, float *scales, int features)
+template <typename T>
+__global__ void __launch_bounds__(128) scales_kernel(SparseLaunch<T> launch, float *scales, int features)
 {
-    const MixtureView &mixture = *view;
+    const int k = launch.mixture->k, d = launch.d;
     const int f = static_cast<int>(blockIdx.x) * 4 + static_cast<int>(threadIdx.x) / 32, lane = threadIdx.x % 32;
     if (f >= features)
         return;
     double sum = 0.0;
-    for (int j = lane; j < mixture.k && f < d; j += 32)
-        sum += ilogb(mixture.factors[j * factor_stride + (diagonal ? f : 0)]);
+    for (int j = lane; j < k && f < d; j += 32)
+        sum += ilogb(launch.factor(j, f));
     sum = sum_lanes(sum);
     if (lane == 0)
-        scales[f] = f < d ? ldexpf(1.0f, max(-100, min(100, static_cast<int>(sum / mixture.k)))) : 0.0f;
+        scales[f] = f < d ? ldexpf(1.0f, max(-100, min(100, static_cast<int>(sum / k)))) : 0.0f;
 }
 
 // A warp for each component.
-__global__ void __launch_bounds__(128)
-    filter_kernel(const MixtureView *view, int d, bool diagonal, std::int64_t factor_stride, float *filter)
+template <typename T>
+__global__ void __launch_bounds__(128) filter_kernel(SparseLaunch<T> launch)
 {
-    const MixtureView &mixture = *view;
+    const MixtureView &mixture = *launch.mixture;
+    const int d = launch.d;
+    const bool diagonal = launch.diagonal;
+    float *const filter = launch.arrays.filter;
     const FilterLayout layout(mixture.k, d, diagonal);
     const std::int64_t j = blockIdx.x * 4 + threadIdx.x / 32;
     const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -42,7 +45,7 @@ __global__ void __launch_bounds__(128)
     double constant = 0.0, linear_norm = 0.0, square_norm = 0.0;
     for (int f = lane; f < layout.features; f += 32) {
         const bool inside = j < mixture.k && f < d;
-        const double w = inside ? mixture.factors[j * factor_stride + (diagonal ? f : 0)] : 0.0;
+        const double w = inside ? launch.factor(j, f) : 0.0;
         const double m = inside ? mixture.means[j * d + f] - mixture.origin[f] : 0.0;
         const double inverse = inside ? 1.0 / static_cast<double>(scales[f]) : 0.0;
         const double a = w * m * (w * inverse), b = -0.5 * (w * inverse) * (w * inverse);
@@ -62,7 +65,7 @@ __global__ void __launch_bounds__(128)
     const double of_steps = static_cast<double>(layout.runs * layout.features / 16) * 0x1p-18;
     float4 terms = make_float4(-INFINITY, 0.0f, 0.0f, 0.0f);
     if (j < mixture.k) {
-        const double w = diagonal ? 0.0 : mixture.factors[j * factor_stride] / static_cast<double>(scales[0]);
+        const double w = diagonal ? 0.0 : launch.factor(j, 0) / static_cast<double>(scales[0]);
         constant += mixture.constants[j];
         terms.x = static_cast<float>(constant);
         terms.y = static_cast<float>((2.1 * 0x1p-9 + of_steps) * sqrt(linear_norm));
@@ -79,11 +82,9 @@ void prepare_filter(const SparseLaunch<T> &launch, std::int64_t k, cudaStream_t 
 {
     const FilterLayout layout(k, launch.d, launch.diagonal);
     scales_kernel<<<static_cast<unsigned>(layout.features / 4), 128, 0, stream>>>(
-        launch.mixture, launch.d, launch.diagonal, launch.factor_stride, launch.arrays.filter + layout.scales(),
-        static_cast<int>(layout.features));
+        launch, launch.arrays.filter + layout.scales(), static_cast<int>(layout.features));
     launched("scales_kernel");
-    filter_kernel<<<static_cast<unsigned>(layout.components / 4), 128, 0, stream>>>(
-        launch.mixture, launch.d, launch.diagonal, launch.factor_stride, launch.arrays.filter);
+    filter_kernel<<<static_cast<unsigned>(layout.components / 4), 128, 0, stream>>>(launch);
     launched("filter_kernel");
 }
 

@@ -154,7 +154,8 @@ int blocks_of(const Context &context, const Task &task, std::int64_t d)
 {
     const FusedShape shape(task.mixture->covariance_type, task.mixture->k, d);
     if (task.way == Way::products)
-        return static_cast<int>(product_slots(context.facts, task.mixture->covariance_type, task.mixture->k, d));
+        return static_cast<int>(
+            product_slots(context.facts, task.mixture->covariance_type == PGKM_COVARIANCE_DIAG, task.mixture->k, d));
     return context.facts.multiprocessors *
            (task.way == Way::fused ? needs_of(shape, task.mixture->k).per_multiprocessor : 4);
 }
@@ -174,11 +175,6 @@ std::int64_t FusedShape::coefficient_count(std::int64_t k) const
 {
     return full ? (k + 3) / 4 * 4 * (features * (features + 1) * 32 + 8 * features + 1)
                 : std::int64_t{components} * features * 256 + 16 * components;
-}
-
-BlockNeeds needs_of(const FusedShape &shape, int k)
-{
-    return shape.full ? full_needs(shape, k) : diagonal_needs(shape, k);
 }
 
 void pack_coefficients(const PgkmMixture &mixture, std::int64_t d, const std::vector<double> &origin, double *packed)

@@ -54,12 +54,7 @@ void pack_coefficients(const PgkmMixture &mixture, std::int64_t d, const std::ve
 
 // Enqueues the kernel: one block an item, mixtures of k components rounded up to fours.
 template <typename T>
-void fused_diagonal(const Launch<T> &launch, unsigned n_items, const FusedShape &shape, int k, cudaStream_t stream);
-template <typename T>
-void fused_full(const Launch<T> &launch, unsigned n_items, const FusedShape &shape, int k, cudaStream_t stream);
-// Their blocks.
-BlockNeeds diagonal_needs(const FusedShape &shape, int k);
-BlockNeeds full_needs(const FusedShape &shape, int k);
+void fused_step(const Launch<T> &launch, unsigned n_items, const FusedShape &shape, int k, cudaStream_t stream);
 
 // Sums about the origin to sums about the means.
 void recentre(const PgkmMixture &mixture, std::int64_t d, const std::vector<double> &origin, PgkmMixtureSums &sums);

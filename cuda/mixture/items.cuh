@@ -22,7 +22,7 @@ struct MixtureView {
     std::int32_t k;
     std::int32_t slots;         // copies of the sums
     const double *means;        // k x d
-    const double *factors;      // full: k x d x d, tied: d x d, lower triangular; diag, spherical: k x d
+    const double *factors;      // full: k x d x d, tied: d x d, lower triangular; diag: k x d; spherical: k
     const double *constants;    // k: a component's logarithm of the density at its mean, weighted
     const double *origin;       // tied, fused: d, amid the means
     double *targets;            // tied: W (mean - origin), k x d
@@ -59,10 +59,9 @@ struct Launch {
     const std::int32_t *stop; // not 0: return at once
 };
 
-template <typename T>
-__device__ inline bool stopped(const Launch<T> &launch)
+__device__ inline bool stopped(const std::int32_t *stop)
 {
-    return *const_cast<const volatile std::int32_t *>(launch.stop) != 0;
+    return *const_cast<const volatile std::int32_t *>(stop) != 0;
 }
 
 } // namespace pgkm::cuda::mixture

@@ -16,23 +16,16 @@ namespace {
 constexpr int row_threads = 256;
 constexpr int block_rows = 64; // of a block of share_kernel
 
-template <typename T>
-__device__ bool stopped(const SparseLaunch<T> &launch)
-{
-    return *const_cast<const volatile std::int32_t *>(launch.stop) != 0;
-}
-
 // The log density of component j at a row; all lanes of the warp.
 template <typename T>
 __device__ double log_density(const SparseLaunch<T> &launch, const MixtureView &mixture, const T *row, int j)
 {
     const int lane = static_cast<int>(threadIdx.x) % 32, d = launch.d;
     const double *mean = mixture.means + std::int64_t{j} * d;
-    const double *factor = mixture.factors + j * launch.factor_stride;
     double square = 0.0;
 #pragma unroll 4
     for (int f = lane; f < d; f += 32) {
-        const double z = (static_cast<double>(row[f]) - mean[f]) * factor[launch.diagonal ? f : 0];
+        const double z = (static_cast<double>(row[f]) - mean[f]) * launch.factor(j, f);
         square = fma(z, z, square);
     }
     return fma(-0.5, sum_lanes(square), mixture.constants[j]);
@@ -83,7 +76,7 @@ __global__ void __launch_bounds__(row_threads) share_kernel(SparseLaunch<T> laun
 {
     constexpr int at_once = row_threads / 32;
     __shared__ double parts[at_once];
-    if (stopped(launch))
+    if (stopped(launch.stop))
         return;
     const int way = static_cast<int>(threadIdx.x) / 32;
     const MixtureView &mixture = *launch.mixture;
@@ -136,7 +129,7 @@ __global__ void __launch_bounds__(sum_threads) pair_sums_kernel(SparseLaunch<T> 
 {
     __shared__ int bounds[2], rows[sum_threads];
     __shared__ double shares[sum_threads], parts[sum_threads];
-    if (stopped(launch))
+    if (stopped(launch.stop))
         return;
     const SparseArrays &arrays = launch.arrays;
     const MixtureView &mixture = *launch.mixture;
@@ -218,8 +211,7 @@ cudaError_t scan(const SparseArrays &arrays, std::size_t &bytes, int rows, cudaS
 template <typename T>
 Sparse<T>::Sparse(Context &context, const Task &task, std::int64_t d)
     : context_(context), d_(d), k_(task.mixture->k), diagonal_(task.mixture->covariance_type == PGKM_COVARIANCE_DIAG),
-      from_origin_(task.way == Way::products), factor_stride_(diagonal_ || task.way == Way::staged ? d : 1),
-      pairs_per_row_(std::clamp<std::int64_t>(k_ / 64, 3, 16))
+      from_origin_(task.way == Way::products), pairs_per_row_(std::clamp<std::int64_t>(k_ / 64, 3, 16))
 {
 }
 
@@ -274,7 +266,6 @@ std::int64_t Sparse<T>::add(const T *values, std::int64_t n, const MixtureView *
                               static_cast<std::int32_t>(d_),
                               device_view,
                               diagonal_,
-                              factor_stride_,
                               from_origin_,
                               {},
                               stop};

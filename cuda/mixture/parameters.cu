@@ -1,8 +1,7 @@
 // parameters.cu (mixture) - mixtures to the device and sums back, for one problem or for ten thousand.
 //
 // Data: all arrays of a batch lie behind each other, one mixture's after the other, so that small ones travel in one
-// copy which several threads fill; a large one travels by itself in pieces. All values are float64. Between pieces a
-// cancel is seen.
+// copy which several threads fill; a large one travels array by array. All values are float64.
 #include "mixture/parameters.hpp"
 
 #include <algorithm>
@@ -22,7 +21,6 @@ constexpr std::uint64_t most_sum_bytes = std::uint64_t{64} << 20; // of all copi
 // Values that travel together: few enough that malloc() keeps their pages from call to call, which up to 32 MB it does,
 // and more than several threads' transfers begin with (upload.cu).
 constexpr std::int64_t most_travelling = 3 << 20;
-constexpr std::size_t threads_pay = 4 << 20; // bytes that several threads may carry
 constexpr std::int64_t tasks_of_thread = 64; // below, threads cost more than they bring
 
 std::size_t at(std::int64_t i)
@@ -58,39 +56,32 @@ std::vector<std::int32_t> slots_of(const Context &context, const std::vector<Tas
     return slots;
 }
 
-// Calls array(member, count, fill) for each array of a task's parameters on the device, in the order in which they
-// lie there. member: where a view has its address; fill(first, n, to) writes values [first, first + n) of it.
+// Calls array(member, count, values, make) for each array of a task's parameters on the device, in the order in which
+// they lie there. member: where a view has its address; values: the caller's, or nullptr; make(to) writes them.
 template <typename Array>
 void for_each_array(const Task &task, std::int64_t d, Array &&array)
 {
     const PgkmMixture &mixture = *task.mixture;
     const auto copy = [&](auto member, const double *values, std::int64_t count) {
-        array(member, count,
-              [=](std::int64_t first, std::int64_t n, double *to) { std::copy_n(values + first, n, to); });
+        array(member, count, values, [=](double *to) { std::copy_n(values, count, to); });
     };
     if (!task.origin.empty())
         copy(&MixtureView::origin, task.origin.data(), d);
     if (task.way == Way::fused) {
         const std::int64_t count = FusedShape(mixture.covariance_type, mixture.k, d).coefficient_count(mixture.k);
-        return array(&MixtureView::coefficients, count, [&](std::int64_t, std::int64_t, double *to) {
-            std::fill_n(to, count, 0.0); // never in pieces: there are few
+        return array(&MixtureView::coefficients, count, nullptr, [&](double *to) {
+            std::fill_n(to, count, 0.0);
             pack_coefficients(mixture, d, task.origin, to);
         });
     }
     copy(&MixtureView::means, mixture.means, mixture.k * d);
     if (task.given())
         return;
-    array(&MixtureView::constants, mixture.k, [&](std::int64_t first, std::int64_t n, double *to) {
-        for (std::int64_t j = first; j < first + n; ++j)
-            *to++ = log_constant(mixture, j, d);
+    array(&MixtureView::constants, mixture.k, nullptr, [&](double *to) {
+        for (std::int64_t j = 0; j < mixture.k; ++j)
+            to[j] = log_constant(mixture, j, d);
     });
-    if (mixture.covariance_type == PGKM_COVARIANCE_SPHERICAL && task.way == Way::staged)
-        array(&MixtureView::factors, mixture.k * d, [&](std::int64_t first, std::int64_t n, double *to) {
-            for (std::int64_t i = first; i < first + n; ++i)
-                *to++ = mixture.factors[i / d];
-        });
-    else
-        copy(&MixtureView::factors, mixture.factors, factor_count(mixture, d));
+    copy(&MixtureView::factors, mixture.factors, factor_count(mixture, d));
 }
 
 // Tied: targets, in pairs.
@@ -114,7 +105,7 @@ std::int64_t made_count(const Task &task, std::int64_t d)
 std::int64_t value_count(const Task &task, std::int64_t d)
 {
     std::int64_t values = 0;
-    for_each_array(task, d, [&](auto, std::int64_t count, auto &&) { values += count; });
+    for_each_array(task, d, [&](auto, std::int64_t count, auto &&...) { values += count; });
     return values;
 }
 
@@ -212,13 +203,14 @@ void Parameters::upload(const std::vector<Task> &tasks)
             for_each_of(context_, static_cast<std::int64_t>(last - first), tasks_of_thread, [&](std::int64_t i) {
                 std::int64_t offset = offsets[at(i)];
                 MixtureView &view = host_views_[first + at(i)];
-                for_each_array(tasks[first + at(i)], d_, [&](auto member, std::int64_t count, auto &&fill) {
-                    view.*member = next + offset;
-                    fill(0, count, travelling_.get() + offset);
-                    offset += count;
-                });
+                for_each_array(tasks[first + at(i)], d_,
+                               [&](auto member, std::int64_t count, const double *, auto &&make) {
+                                   view.*member = next + offset;
+                                   make(travelling_.get() + offset);
+                                   offset += count;
+                               });
             });
-            send(next, values);
+            cuda::upload(context_, next, travelling_.get(), at(values) * sizeof(double));
         }
         next += values;
     });
@@ -232,29 +224,18 @@ void Parameters::upload(const std::vector<Task> &tasks)
     views_.upload(host_views_.data(), host_views_.size(), context_.compute.get());
 }
 
-// The first `count` values of those that travel.
-void Parameters::send(double *to, std::int64_t count)
-{
-    const std::size_t bytes = at(count) * sizeof(double);
-    if (bytes >= threads_pay)
-        return cuda::upload(context_, to, travelling_.get(), bytes);
-    // Pageable memory: the call returns once it has been read.
-    checked("cudaMemcpyAsync", [&] {
-        return cudaMemcpyAsync(to, travelling_.get(), bytes, cudaMemcpyHostToDevice, context_.compute.get());
-    });
-}
-
-// Piece by piece, so that a cancel is seen.
+// Array by array, most of them from where the caller has them.
 void Parameters::upload_large(const Task &task, double *to, MixtureView &view)
 {
-    for_each_array(task, d_, [&](auto member, std::int64_t count, auto &&fill) {
+    for_each_array(task, d_, [&](auto member, std::int64_t count, const double *values, auto &&make) {
         view.*member = to;
-        for (std::int64_t first = 0; first < count; first += most_travelling) {
-            const std::int64_t n = std::min(most_travelling, count - first);
-            context_.poll();
-            fill(first, n, travelling_.get());
-            send(to + first, n);
+        std::vector<double> made;
+        if (values == nullptr) {
+            made.resize(at(count));
+            make(made.data());
+            values = made.data();
         }
+        cuda::upload(context_, to, values, at(count) * sizeof(double));
         to += count;
     });
 }

@@ -49,7 +49,6 @@ class Parameters {
   private:
     void place_sums(const std::vector<Task> &tasks, std::int64_t rows_per_slot);
     void upload(const std::vector<Task> &tasks);
-    void send(double *to, std::int64_t count);
     void upload_large(const Task &task, double *to, MixtureView &view);
     template <typename Copy>
     void hand_out(const Task &task, const SumsLayout &layout, Copy &&copy) const;

@@ -13,25 +13,25 @@
 namespace pgkm::cuda::mixture {
 namespace {
 
-constexpr int threads = 128;
+constexpr int threads = product_threads;
 constexpr int share_stride = conflict_free(product_depth);
 
-// Features of a block.
-__host__ __device__ constexpr int width_of(Squares squares)
+// Features of a block: with two sums for each there is room for half as many.
+__host__ __device__ constexpr int width_of(bool diagonal)
 {
-    return squares == Squares::of_rows ? 64 : 32;
+    return diagonal ? 32 : 64;
 }
 
 // Sixteen rows and their responsibilities.
 template <int Features>
 struct Step {
     double y[product_depth * conflict_free(Features)];
-    double shares[product_components * share_stride];
+    double shares[strip * share_stride];
 };
 
-template <typename T, Squares Kind>
+template <typename T, bool Diagonal>
 class SumTile {
-    static constexpr int features = width_of(Kind), parts = features / 16, row_stride = conflict_free(features);
+    static constexpr int features = width_of(Diagonal), parts = features / 16, row_stride = conflict_free(features);
     static constexpr int lines = threads / features; // rows that a block's threads take at once
     using SumStep = Step<features>;
 
@@ -40,7 +40,8 @@ class SumTile {
                        SumStep *steps)
         : shares_(launch.workspace, item, mixture.k), values_(launch.values + item.first * launch.d + feature),
           origin_(mixture.origin + feature), d_(launch.d), features_left_(launch.d - feature), n_(item.n),
-          first_(first), k_(mixture.k), components_left_(mixture.k - first), adds_squares_(feature == 0), steps_(steps)
+          first_(first), components_left_(mixture.k - first),
+          adds_squares_(!Diagonal && feature == 0 && mixture.layout.second_size != 0), steps_(steps)
     {
     }
 
@@ -75,20 +76,20 @@ class SumTile {
                     if (j >= components_left_ || f >= features_left_)
                         continue;
                     out[mixture.layout.first(first_ + j) + feature + f] += sums_[m][part][0][i];
-                    if constexpr (Kind == Squares::of_features)
+                    if constexpr (Diagonal)
                         out[mixture.layout.second(first_ + j) + feature + f] += sums_[m][part][1][i];
                 }
         if (feature != 0)
             return;
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
-            const double mass = over_four_lanes(masses_[half]);
-            const double square = Kind == Squares::of_rows ? over_four_lanes(squares_[half]) : 0.0;
-            const int j = static_cast<int>(threadIdx.x) / 4 + strip * half;
+            const double mass = sum_lanes<4>(masses_[half]);
+            const double square = sum_lanes<4>(squares_[half]);
+            const int j = static_cast<int>(threadIdx.x) / 4 + strip / 2 * half;
             if (t() != 0 || j >= components_left_)
                 continue;
             out[first_ + j] += mass;
-            if constexpr (Kind == Squares::of_rows)
+            if (adds_squares_)
                 out[mixture.layout.second(first_ + j)] += square; // the first feature has that of all
         }
         if (first_ == 0)
@@ -99,15 +100,9 @@ class SumTile {
     struct Next {
         T y[product_depth / lines];
         Wide<T> shares[2][4];
-        double factors[2][4];
+        double factors[4];
         double squares[4];
     };
-
-    __device__ static double over_four_lanes(double value)
-    {
-        value += __shfl_xor_sync(~0u, value, 1);
-        return value + __shfl_xor_sync(~0u, value, 2);
-    }
 
     // The warp's first component and feature in the block's.
     __device__ static int component()
@@ -118,16 +113,8 @@ class SumTile {
     {
         return static_cast<int>(threadIdx.x) / 32 % 2 * (features / 2);
     }
-    __device__ static int g()
-    {
-        return static_cast<int>(threadIdx.x) % 32 / 4;
-    }
-    __device__ static int t()
-    {
-        return static_cast<int>(threadIdx.x) % 4;
-    }
 
-    // A thread has every `lines`-th row of one feature, and four rows of two components, one of each strip.
+    // A thread has every `lines`-th row of one feature, and four rows of two components, one of each half of the strip.
     __device__ void fetch(int row, Next &next) const
     {
         const int f = static_cast<int>(threadIdx.x) % features, own = static_cast<int>(threadIdx.x) / features;
@@ -135,13 +122,13 @@ class SumTile {
 #pragma unroll
         for (int i = 0; i < product_depth / lines; ++i)
             next.y[i] = f < features_left_ && row + own + lines * i < n_ ? from[std::int64_t{lines * i} * d_] : T{0};
-        if (Kind == Squares::of_rows && adds_squares_)
+        if (adds_squares_)
 #pragma unroll
             for (int i = 0; i < 4; ++i)
                 next.squares[i] = shares_.squares[row + 4 * t() + i];
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
-            const int j = static_cast<int>(threadIdx.x) / 4 + strip * half;
+            const int j = static_cast<int>(threadIdx.x) / 4 + strip / 2 * half;
             using Two = std::conditional_t<sizeof(Wide<T>) == 4, float2, double2>;
             const auto *pair = reinterpret_cast<const Two *>(shares_.exponentials +
                                                              std::int64_t{first_ + j} * shares_.rows + row + 4 * t());
@@ -151,11 +138,11 @@ class SumTile {
                 next.shares[half][2 * i] = two.x;
                 next.shares[half][2 * i + 1] = two.y;
             }
-            const double *factor = shares_.tops + (first_ / strip + half) * shares_.rows + row + 4 * t();
-#pragma unroll
-            for (int i = 0; i < 4; ++i)
-                next.factors[half][i] = first_ + strip * half < k_ ? factor[i] : 0.0;
         }
+        const double *factor = shares_.tops + first_ / strip * shares_.rows + row + 4 * t();
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+            next.factors[i] = factor[i];
     }
 
     __device__ void put(int row, const Next &next, double origin)
@@ -168,12 +155,12 @@ class SumTile {
                 row + own + lines * i < n_ ? static_cast<double>(next.y[i]) - origin : 0.0;
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
-            double *to = step.shares + (static_cast<int>(threadIdx.x) / 4 + strip * half) * share_stride + 4 * t();
+            double *to = step.shares + (static_cast<int>(threadIdx.x) / 4 + strip / 2 * half) * share_stride + 4 * t();
             double share[4];
 #pragma unroll
             for (int i = 0; i < 4; ++i)
-                masses_[half] += share[i] = static_cast<double>(next.shares[half][i]) * next.factors[half][i];
-            if (Kind == Squares::of_rows && adds_squares_)
+                masses_[half] += share[i] = static_cast<double>(next.shares[half][i]) * next.factors[i];
+            if (adds_squares_)
 #pragma unroll
                 for (int i = 0; i < 4; ++i)
                     squares_[half] = fma(share[i], next.squares[i], squares_[half]);
@@ -205,7 +192,7 @@ class SumTile {
 #pragma unroll
                 for (int part = 0; part < parts; ++part) {
                     multiply_add(sums_[m][part][0], a, b[part]);
-                    if constexpr (Kind == Squares::of_features)
+                    if constexpr (Diagonal)
                         multiply_add(sums_[m][part][1], a, squares[part]);
                 }
             }
@@ -233,26 +220,27 @@ class SumTile {
     const ProductShares<T> shares_;
     const T *values_;
     const double *origin_;
-    const int d_, features_left_, n_, first_, k_, components_left_;
+    const int d_, features_left_, n_, first_, components_left_;
     const bool adds_squares_; // of rows
     SumStep *const steps_;
-    double sums_[2][parts][Kind == Squares::of_features ? 2 : 1][4] = {}; // 16 components by 8 features: r y, r y^2
+    double sums_[2][parts][Diagonal ? 2 : 1][4] = {}; // 16 components by 8 features: r y, r y^2
     double masses_[2] = {}, squares_[2] = {};
 };
 
 // Blocks (x, item): runs of components, and for each its runs of features, side by side so that they read the same
 // responsibilities.
-template <typename T, Squares Kind>
+template <typename T, bool Diagonal>
 __global__ void __launch_bounds__(threads, 3) sums_kernel(Launch<T> launch, int feature_tiles)
 {
     extern __shared__ double2 memory[];
     const Item item = launch.items[blockIdx.y];
     const MixtureView &mixture = launch.mixtures[item.problem];
-    const int first = static_cast<int>(blockIdx.x) / feature_tiles * product_components;
-    const int feature = static_cast<int>(blockIdx.x) % feature_tiles * width_of(Kind);
-    if (stopped(launch) || first >= mixture.k)
+    const int first = static_cast<int>(blockIdx.x) / feature_tiles * strip;
+    const int feature = static_cast<int>(blockIdx.x) % feature_tiles * width_of(Diagonal);
+    if (stopped(launch.stop) || first >= mixture.k)
         return;
-    SumTile<T, Kind> tile(launch, item, mixture, first, feature, reinterpret_cast<Step<width_of(Kind)> *>(memory));
+    SumTile<T, Diagonal> tile(launch, item, mixture, first, feature,
+                              reinterpret_cast<Step<width_of(Diagonal)> *>(memory));
     tile.run();
     tile.store(mixture, feature, mixture.sums + item.slot * mixture.layout.values());
 }
@@ -274,19 +262,18 @@ __global__ void __launch_bounds__(threads) recentre_kernel(const MixtureView *mi
     }
 }
 
-int feature_tiles_of(Squares squares, std::int64_t d)
+int feature_tiles_of(bool diagonal, std::int64_t d)
 {
-    return static_cast<int>((d + width_of(squares) - 1) / width_of(squares));
+    return static_cast<int>((d + width_of(diagonal) - 1) / width_of(diagonal));
 }
 
-template <typename T, Squares Kind>
+template <typename T, bool Diagonal>
 void launch_sums(const Launch<T> &launch, const Extent &extent, cudaStream_t stream)
 {
-    const int feature_tiles = feature_tiles_of(Kind, launch.d),
-              blocks = (extent.most_k + product_components - 1) / product_components;
-    constexpr int bytes = 2 * sizeof(Step<width_of(Kind)>);
-    checked("cudaFuncSetAttribute", [&] { return allow_shared_memory(sums_kernel<T, Kind>, bytes); });
-    sums_kernel<T, Kind>
+    const int feature_tiles = feature_tiles_of(Diagonal, launch.d), blocks = (extent.most_k + strip - 1) / strip;
+    constexpr int bytes = 2 * sizeof(Step<width_of(Diagonal)>);
+    checked("cudaFuncSetAttribute", [&] { return allow_shared_memory(sums_kernel<T, Diagonal>, bytes); });
+    sums_kernel<T, Diagonal>
         <<<dim3(static_cast<unsigned>(feature_tiles * blocks), extent.n_items), threads, bytes, stream>>>(
             launch, feature_tiles);
     launched("sums_kernel");
@@ -294,24 +281,13 @@ void launch_sums(const Launch<T> &launch, const Extent &extent, cudaStream_t str
 
 } // namespace
 
-Squares squares_of(PgkmCovariance type)
-{
-    return type == PGKM_COVARIANCE_DIAG        ? Squares::of_features
-           : type == PGKM_COVARIANCE_SPHERICAL ? Squares::of_rows
-                                               : Squares::none;
-}
-
 template <typename T>
 void product_sums(const Launch<T> &launch, const Extent &extent, PgkmCovariance type, cudaStream_t stream)
 {
-    switch (squares_of(type)) {
-    case Squares::of_features:
-        return launch_sums<T, Squares::of_features>(launch, extent, stream);
-    case Squares::of_rows:
-        return launch_sums<T, Squares::of_rows>(launch, extent, stream);
-    case Squares::none:
-        return launch_sums<T, Squares::none>(launch, extent, stream);
-    }
+    if (type == PGKM_COVARIANCE_DIAG)
+        launch_sums<T, true>(launch, extent, stream);
+    else
+        launch_sums<T, false>(launch, extent, stream);
 }
 
 void recentre_products(const MixtureView *mixtures, std::int64_t n_problems, std::int64_t most_values,
@@ -323,11 +299,10 @@ void recentre_products(const MixtureView *mixtures, std::int64_t n_problems, std
     launched("recentre_kernel");
 }
 
-std::int64_t product_slots(const DeviceFacts &facts, PgkmCovariance type, std::int64_t k, std::int64_t d)
+std::int64_t product_slots(const DeviceFacts &facts, bool diagonal, std::int64_t k, std::int64_t d)
 {
     constexpr std::int64_t blocks = 12; // of a multiprocessor, of which three run at once
-    const std::int64_t tiles =
-        (k + product_components - 1) / product_components * feature_tiles_of(squares_of(type), d);
+    const std::int64_t tiles = (k + strip - 1) / strip * feature_tiles_of(diagonal, d);
     return (blocks * facts.multiprocessors + tiles - 1) / tiles;
 }
 

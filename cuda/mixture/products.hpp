@@ -3,20 +3,18 @@
 // Rows are taken about an origin amid the means, y = x - origin, as in fused.hpp, whose rules say for which mixtures
 // that keeps enough digits. Log densities are a product of [y, y y] with coefficients (spherical: of y alone; tied: of
 // the rotated rows W y), sums a product of responsibilities with [y, y y]; both run on the tensor cores in float64.
-// Between the two lie, in the workspace, exponentials of log densities about the largest of each strip of 32
+// Between the two lie, in the workspace, exponentials of log densities about the largest of each strip of 64
 // components, and for each strip and row what they must be multiplied by.
 #pragma once
 
 #include "plugin/context.hpp"
 #include "mixture/log_sum_exp.cuh"
 #include "mixture/parameters.hpp"
-#include "mixture/stages.hpp"
+#include "mixture/product_tile.cuh"
 
 namespace pgkm::cuda::mixture {
 
-inline constexpr int strip = 32;              // components of a warp, whose exponentials are about their largest
-inline constexpr int product_components = 64; // of a block
-inline constexpr int product_depth = 16;      // terms of a sum that shared memory holds at a time
+inline constexpr int strip = product_columns; // components of a block, whose exponentials are about their largest
 
 // A mixture's coefficients on the device. Components and features are rounded up, zeros fill them: for each component
 // the factors of y; diag: then, for each, those of y^2; then the constants; then, spherical and tied, the factors of
@@ -26,7 +24,7 @@ struct ProductLayout {
     int runs; // of components x features factors
 
     __host__ __device__ ProductLayout(std::int64_t k, std::int64_t d, bool diagonal)
-        : components((k + product_components - 1) / product_components * product_components),
+        : components((k + strip - 1) / strip * strip),
           features((d + product_depth - 1) / product_depth * product_depth), runs(diagonal ? 2 : 1)
     {
     }
@@ -69,11 +67,8 @@ void prepare_products(const MixtureView *mixtures, std::int64_t n_problems, std:
 // Rows to exponentials and their factors.
 template <typename T>
 void product_densities(const Launch<T> &launch, const Extent &extent, PgkmCovariance type, cudaStream_t stream);
-// What is summed of the squares of y: each feature's (diag), that of all features together (spherical), nothing (tied).
-enum class Squares { of_features, of_rows, none };
-Squares squares_of(PgkmCovariance type);
-
-// All sums, about the origin.
+// All sums, about the origin. Of the squares of y each feature's (diag), that of all features together (spherical), or
+// none (tied).
 template <typename T>
 void product_sums(const Launch<T> &launch, const Extent &extent, PgkmCovariance type, cudaStream_t stream);
 // Results about the origin to results about the means.
@@ -81,6 +76,6 @@ void recentre_products(const MixtureView *mixtures, std::int64_t n_problems, std
                        cudaStream_t stream);
 
 // Copies of the sums that keep the device busy.
-std::int64_t product_slots(const DeviceFacts &facts, PgkmCovariance type, std::int64_t k, std::int64_t d);
+std::int64_t product_slots(const DeviceFacts &facts, bool diagonal, std::int64_t k, std::int64_t d);
 
 } // namespace pgkm::cuda::mixture

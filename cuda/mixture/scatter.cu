@@ -171,7 +171,7 @@ __global__ void __launch_bounds__(threads, 2) scatter_kernel(Launch<T> launch)
 {
     extern __shared__ double2 memory[];
     const Item item = launch.items[blockIdx.x];
-    if (stopped(launch))
+    if (stopped(launch.stop))
         return;
     const MixtureView mixture = launch.mixtures[item.problem];
     int r = static_cast<int>(blockIdx.y), b = r;

@@ -34,7 +34,7 @@ __global__ void __launch_bounds__(threads) normalise_kernel(Launch<T> launch)
     const Item item = launch.items[blockIdx.x];
     const int at = static_cast<int>(threadIdx.x) % rows, way = static_cast<int>(threadIdx.x) / rows;
     const std::int64_t i = std::int64_t{blockIdx.y} * rows + at, n = item.n;
-    if (stopped(launch) || std::int64_t{blockIdx.y} * rows >= n)
+    if (stopped(launch.stop) || std::int64_t{blockIdx.y} * rows >= n)
         return;
     const int k = i < n ? launch.mixtures[item.problem].k : 0;
     double *shares = launch.workspace + item.shares + i;
@@ -70,7 +70,7 @@ __global__ void __launch_bounds__(threads) given_kernel(Launch<T> launch)
 {
     const Item item = launch.items[blockIdx.x];
     const std::int64_t i = std::int64_t{blockIdx.y} * threads + threadIdx.x, n = item.n;
-    if (stopped(launch) || i >= n)
+    if (stopped(launch.stop) || i >= n)
         return;
     const int k = launch.mixtures[item.problem].k, label = launch.labels[item.label + i];
     const double weight = launch.weights == nullptr ? 1.0 : launch.weights[item.first + i];
@@ -85,7 +85,7 @@ template <typename T>
 __global__ void __launch_bounds__(threads) share_sums_kernel(Launch<T> launch, bool masses)
 {
     const Item item = launch.items[blockIdx.x];
-    if (stopped(launch))
+    if (stopped(launch.stop))
         return;
     const MixtureView mixture = launch.mixtures[item.problem];
     const int warp = static_cast<int>(blockIdx.y * (threads / 32) + threadIdx.x / 32), lane = threadIdx.x % 32;

@@ -61,11 +61,13 @@ struct SparseLaunch {
     const T *values; // row-major
     std::int32_t n, d;
     const MixtureView *mixture;
-    bool diagonal;              // a factor for each feature, else one for a component
-    std::int64_t factor_stride; // from a component's factors to the next one's
-    bool from_origin;           // sums: else about the means
+    bool diagonal;    // a factor for each feature, else one for a component
+    bool from_origin; // sums: else about the means
     SparseArrays arrays;
     const std::int32_t *stop;
+
+    // Component j's factor of feature f.
+    __device__ double factor(std::int64_t j, int f) const { return mixture->factors[diagonal ? j * d + f : j]; }
 };
 
 // Whether the filter has a kernel for so many features, and components enough that it pays.
@@ -94,7 +96,6 @@ class Sparse {
     Context &context_;
     const std::int64_t d_, k_;
     const bool diagonal_, from_origin_;
-    const std::int64_t factor_stride_;
     const std::int64_t pairs_per_row_;
     std::int64_t chunk_ = 0;         // rows of the workspace
     std::int64_t next_ = 65536;      // rows of the next chunk: the first one tells whether it pays

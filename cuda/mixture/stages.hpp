@@ -41,7 +41,7 @@ void rotate_rows(const Launch<T> &launch, const Extent &extent, cudaStream_t str
 template <typename T>
 void full_densities(const Launch<T> &launch, const Extent &extent, cudaStream_t stream);
 template <typename T>
-void scaled_densities(const Launch<T> &launch, const Extent &extent, bool tied, cudaStream_t stream);
+void scaled_densities(const Launch<T> &launch, const Extent &extent, PgkmCovariance type, cudaStream_t stream);
 
 // Log densities to responsibilities; labels unless NULL.
 template <typename T>

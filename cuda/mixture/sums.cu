@@ -17,7 +17,7 @@ __global__ void __launch_bounds__(weighted_threads) weighted_kernel(Launch<T> la
 {
     __shared__ double x[weighted_tile][weighted_tile + 1], share[weighted_tile][weighted_tile + 1];
     const Item item = launch.items[blockIdx.x];
-    if (stopped(launch))
+    if (stopped(launch.stop))
         return;
     const MixtureView mixture = launch.mixtures[item.problem];
     const int d = launch.d, k = mixture.k, n = item.n;
