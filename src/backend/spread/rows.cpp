@@ -99,24 +99,24 @@ PgkmData *Rows::data(std::size_t context, PgkmError *error)
     return run.data;
 }
 
-void Rows::lend(std::size_t context)
+void Rows::unload_own(std::size_t context)
 {
     contexts_.inner().unload(own_[context].data);
     own_[context].data = nullptr;
 }
 
-void Rows::release(std::size_t context)
+void Rows::unload_gathered(std::size_t context)
 {
     contexts_.inner().unload(gathered_[context].data);
     gathered_[context] = {};
 }
 
-void Rows::give_back()
+void Rows::make_room_for_fit()
 {
     for (std::size_t context = 0; context < gathered_.size(); ++context) {
         const auto rows = static_cast<std::uint64_t>(gathered_[context].n + 4 * own_[context].n);
         if (rows * row_bytes() > contexts_.device_memory())
-            release(context);
+            unload_gathered(context);
     }
 }
 

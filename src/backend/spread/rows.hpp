@@ -31,20 +31,20 @@ class Rows {
 
     // In the order of the rows; one where all of them lie on one context.
     std::vector<Share> shares_of(const PgkmProblem &problem) const;
-    // What the context has of them; brought back if it was lent away. NULL with *error.
+    // What the context has of them; loaded again after unload_own(). NULL with *error.
     PgkmData *data(std::size_t context, PgkmError *error);
 
     // Whether each context has room for its own rows, and for all rows of the problem and a fit of them; no, where it
     // is not known how much there is.
     bool have_room(const PgkmProblem &problem) const;
-    // The problem's rows, brought together on a context; they stay there until others come, release() or give_back().
+    // The problem's rows, brought together on a context; they stay there until others come, or one of the next two
+    // unloads them.
     PgkmData *gather(std::size_t context, const PgkmProblem &problem, PgkmError *error);
-    void release(std::size_t context);
-    // Frees the context's own rows, to make room for those.
-    void lend(std::size_t context);
-    // Frees what was brought together, where it leaves little room for a fit, or where it is not known how much there
-    // is.
-    void give_back();
+    void unload_gathered(std::size_t context);
+    // Those of all contexts, where they leave little room for a fit, or where it is not known how much there is.
+    void make_room_for_fit();
+    // The context's own rows.
+    void unload_own(std::size_t context);
 
   private:
     struct Run {

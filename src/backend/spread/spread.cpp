@@ -88,7 +88,7 @@ void call_together(Rows &rows, const Call &whole, std::size_t on)
         const PgkmStatus status = call_on(context, rows, whole, error);
         if (!is_short_of_memory(status))
             return status;
-        rows.lend(context);
+        rows.unload_own(context);
         set_error(error, PGKM_OK, "");
         return call_on(context, rows, whole, error);
     });
@@ -141,7 +141,7 @@ void call_apart(Rows &rows, const Call &call, std::vector<char> &done)
             status = call_on(context, rows, call_of_one(call, static_cast<std::int64_t>(i)), error);
             done[i] = status == PGKM_OK ? 1 : 0;
             if (is_short_of_memory(status)) {
-                rows.release(context);
+                rows.unload_gathered(context);
                 status = set_error(error, PGKM_OK, "");
             }
         }
@@ -197,7 +197,7 @@ PgkmStatus run(PgkmData *data, Call call, PgkmError *error)
         std::vector<char> done(static_cast<std::size_t>(call.n_problems), 0);
         const bool same = are_of_same_rows(call);
         if (call.function == Function::fit)
-            rows.give_back();
+            rows.make_room_for_fit();
         if (!same)
             call_whole(rows, call, done);
         else if (call.function != Function::summarise && call.function != Function::assign &&
