@@ -182,6 +182,22 @@ struct Said {
     bool operator==(const Said &) const = default;
 };
 
+inline std::vector<double> numbers_of(const PgkmResult &result)
+{
+    std::vector<double> numbers = {static_cast<double>(result.k), static_cast<double>(result.n),
+                                   static_cast<double>(result.n_iter), static_cast<double>(result.converged),
+                                   result.inertia};
+    const std::ptrdiff_t values = std::ptrdiff_t{result.k} * result.d;
+    numbers.insert(numbers.end(), result.centroids, result.centroids + values);
+    numbers.insert(numbers.end(), result.sizes, result.sizes + result.k);
+    numbers.insert(numbers.end(), result.within_ss, result.within_ss + result.k);
+    if (result.scale != nullptr) {
+        numbers.insert(numbers.end(), result.center, result.center + result.d);
+        numbers.insert(numbers.end(), result.scale, result.scale + result.d);
+    }
+    return numbers;
+}
+
 // meanwhile: done again and again while the job runs; it waits a little.
 inline Said run(const PgkmRequest &request, const std::function<void()> &meanwhile = nullptr)
 {
@@ -198,18 +214,8 @@ inline Said run(const PgkmRequest &request, const std::function<void()> &meanwhi
     said.status = error.status;
     said.text = error.text;
     said.sqlstate = error.sqlstate;
-    if (error.status == PGKM_OK) {
-        said.numbers = {static_cast<double>(result.k), static_cast<double>(result.n),
-                        static_cast<double>(result.n_iter), static_cast<double>(result.converged), result.inertia};
-        const std::ptrdiff_t values = std::ptrdiff_t{result.k} * result.d;
-        said.numbers.insert(said.numbers.end(), result.centroids, result.centroids + values);
-        said.numbers.insert(said.numbers.end(), result.sizes, result.sizes + result.k);
-        said.numbers.insert(said.numbers.end(), result.within_ss, result.within_ss + result.k);
-        if (result.scale != nullptr) {
-            said.numbers.insert(said.numbers.end(), result.center, result.center + result.d);
-            said.numbers.insert(said.numbers.end(), result.scale, result.scale + result.d);
-        }
-    }
+    if (error.status == PGKM_OK)
+        said.numbers = numbers_of(result);
     pgkm_job_free(job);
     return said;
 }

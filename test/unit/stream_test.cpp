@@ -3,8 +3,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <future>
 #include <thread>
 
+#include "cpu/cpu_backend.hpp"
+#include "engine/job/algorithm.hpp"
+#include "engine/nodes/nodes.hpp"
 #include "engine/nodes/stream.hpp"
 
 namespace {
@@ -208,6 +212,50 @@ TEST(Stream, BeginsAtTheBeginning)
     EXPECT_TRUE(stream.take({}, taken));
     EXPECT_EQ(taken.values, &rows[0]);
     giver.join();
+}
+
+// The first model of a request whose chunks a device serves. Here that is the CPU by another name.
+template <typename Body>
+void with_model_of_device(PgkmRequest request, Source &source, const pgkm::Algorithm &algorithm, Body &&body)
+{
+    static const PgkmBackend device = *pgkm::cpu_backend();
+    source.add_to(request);
+    pgkm::Monitor monitor;
+    const PgkmOpen open = pgkm::open_options(request, 2, monitor.host());
+    pgkm::Workplace place(pgkm::nodes::nodes_choice(), pgkm::nodes::open_nodes(request, {&device, -1, 0}, open), 2);
+    auto models = std::async(std::launch::async, [&] { return algorithm.fit(request, &place, monitor); });
+    while (models.wait_for(std::chrono::seconds(0)) != std::future_status::ready)
+        source.feed();
+    PgkmResult result = {};
+    const auto fitted = models.get();
+    fitted->get(0, &result);
+    body(result);
+}
+
+// Integer sums of chunks add up to the same bits. Those in float64 are added chunk by chunk.
+TEST(Stream, WorksWithADevice)
+{
+    for (const bool weighted : {false, true}) {
+        const auto rows = make_rows<float>(4000, 4, weighted, normal);
+        const std::vector<std::int64_t> sizes = {1111, 7, 900};
+        for (const PgkmInit init : {PGKM_INIT_KMEANS_PLUS_PLUS, PGKM_INIT_KMEANS_PARALLEL, PGKM_INIT_RANDOM}) {
+            PgkmRequest request = request_of(rows.points(0, rows.n()), 9);
+            request.kmeans.init = init;
+            const Said one = run(request);
+            Source source(rows, sizes);
+            with_model_of_device(request, source, pgkm::kmeans,
+                                 [&](const PgkmResult &result) { EXPECT_EQ(numbers_of(result), one.numbers) << init; });
+        }
+        PgkmRequest request = request_of(rows.points(0, rows.n()), 3);
+        request.algorithm = PGKM_MIXTURE;
+        pgkm_mixture_options_default(&request.mixture);
+        request.mixture.max_iter = 5;
+        const std::vector<double> one = figures_of(request, nullptr);
+        Source source(rows, sizes);
+        with_model_of_device(request, source, pgkm::mixtures, [&](const PgkmResult &result) {
+            EXPECT_NEAR(result.log_likelihood, one[0], 1e-10 * std::fabs(one[0]));
+        });
+    }
 }
 
 } // namespace
