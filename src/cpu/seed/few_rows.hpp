@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "cpu/seed/trials.hpp"
-#include "numeric/contract.hpp"
 
 namespace pgkm::cpu {
 
@@ -38,7 +37,7 @@ class FewRowTrials {
     int find_best(const std::vector<const T *> &candidates, double scale)
     {
         for (std::int64_t row = 0; row < rows_.n; ++row)
-            own_[row] = mass(row, nearest_[row], scale);
+            own_[row] = rows_.mass(row, nearest_[row], scale);
         int best = 0;
         std::uint64_t most = 0;
         for (std::size_t trial = 0; trial < candidates.size(); ++trial) {
@@ -48,7 +47,7 @@ class FewRowTrials {
             // overflow.
             std::uint64_t gain = 0;
             for (std::int64_t row = 0; row < rows_.n; ++row)
-                gain += own_[row] - mass(row, std::min(squares[row], nearest_[row]), scale);
+                gain += own_[row] - rows_.mass(row, std::min(squares[row], nearest_[row]), scale);
             if (gain > most) {
                 most = gain;
                 best = static_cast<int>(trial);
@@ -64,18 +63,13 @@ class FewRowTrials {
         for (std::int64_t row = 0; row < rows_.n; ++row) {
             if (!(squares[row] < nearest_[row]))
                 continue;
-            subtract(row, own_[row] - mass(row, squares[row], scale));
+            subtract(row, own_[row] - rows_.mass(row, squares[row], scale));
             nearest_[row] = squares[row];
             labels_[row] = index;
         }
     }
 
   private:
-    std::uint64_t mass(std::int64_t row, double square, double scale) const
-    {
-        return static_cast<std::uint64_t>(quantise_mass(rows_.weight(row) * square, scale));
-    }
-
     const BlockRunner &runner_;
     SeedRows<T> rows_;
     double *nearest_;

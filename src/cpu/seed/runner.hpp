@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "cpu/context.hpp"
+#include "numeric/contract.hpp"
 
 namespace pgkm::cpu {
 
@@ -71,6 +72,11 @@ struct SeedRows {
 
     const T *row(std::int64_t i) const { return values + i * d; }
     double weight(std::int64_t i) const { return weights == nullptr ? 1.0 : weights[i]; }
+    // The integer by which a row so far from the chosen ones is drawn.
+    std::uint64_t mass(std::int64_t i, double square, double scale) const
+    {
+        return static_cast<std::uint64_t>(quantise_mass(weight(i) * square, scale));
+    }
 };
 
 // Rows per block: about a millisecond's work for a few candidates. Fewer than 64 only where so many would take

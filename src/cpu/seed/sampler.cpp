@@ -11,6 +11,7 @@
 #include "cpu/seed/trials.hpp"
 #include "cpu/unless_short.hpp"
 #include "numeric/contract.hpp"
+#include "backend/update.hpp"
 #include "numeric/row_key.hpp"
 
 namespace pgkm::cpu {
@@ -53,17 +54,30 @@ void SeedSampler<T>::add(const std::vector<std::int64_t> &rows)
 }
 
 template <typename T>
-double SeedSampler<T>::largest() const
+double largest_square(const BlockRunner &runner, const SeedRows<T> &rows, const double *nearest)
 {
-    const std::int64_t blocks = (rows_.n + max_seed_block - 1) / max_seed_block;
-    Buffer<double> each(runner_.budget(), blocks);
-    runner_.run(blocks, [&](std::int64_t block) {
+    const std::int64_t blocks = (rows.n + max_seed_block - 1) / max_seed_block;
+    Buffer<double> each(runner.budget(), blocks);
+    runner.run(blocks, [&](std::int64_t block) {
         double most = 0.0;
-        for (std::int64_t row = block * max_seed_block; row < std::min(rows_.n, (block + 1) * max_seed_block); ++row)
-            most = std::max(most, rows_.weight(row) * nearest_[row]);
+        for (std::int64_t row = block * max_seed_block; row < std::min(rows.n, (block + 1) * max_seed_block); ++row)
+            most = std::max(most, rows.weight(row) * nearest[row]);
         each[block] = most;
     });
     return *std::max_element(each.begin(), each.end());
+}
+
+std::vector<Int128> masses_by_label(const BlockRunner &runner, const PgkmPoints &points, const PgkmProblem &problem,
+                                    const std::int32_t *labels, std::size_t count)
+{
+    constexpr std::int64_t rows_per_poll = 1 << 14;
+    std::vector<Int128> masses(count, 0);
+    for (std::int64_t i = 0; i < problem.n_rows; ++i) {
+        if (i % rows_per_poll == 0)
+            runner.poll();
+        masses.at(static_cast<std::size_t>(labels[i])) += row_mass(points, problem, problem.first_row + i);
+    }
+    return masses;
 }
 
 // The scale of the sampling integers and their sums; false when all are 0.
@@ -75,7 +89,7 @@ bool SeedSampler<T>::weigh(double largest)
     const double scale = power_of_two(square_exponent(largest));
     if (scale != scale_) {
         scale_ = scale;
-        masses_.sum([&](std::int64_t row) { return quantise_mass(rows_.weight(row) * nearest_[row], scale_); });
+        masses_.sum([&](std::int64_t row) { return mass(row); });
     }
     masses_.prepare();
     return true;
@@ -148,10 +162,8 @@ void SeedSampler<T>::extend_with(std::int32_t k, Trials &trials)
     while (static_cast<std::int32_t>(chosen_.size()) < k && weigh(trials.largest())) {
         const std::uint64_t step = chosen_.size();
         for (std::size_t trial = 0; trial < drawn.size(); ++trial) {
-            drawn[trial] =
-                masses_.row_at(masses_.pick(draw_bits(streams_.trial, 0, step * 64 + trial), [&](std::int64_t row) {
-                    return quantise_mass(rows_.weight(row) * nearest_[row], scale_);
-                }));
+            drawn[trial] = masses_.row_at(masses_.pick(draw_bits(streams_.trial, 0, step * 64 + trial),
+                                                       [&](std::int64_t row) { return mass(row); }));
             candidates[trial] = rows_.row(drawn[trial]);
         }
         const int best = trials.find_best(candidates, scale_);
@@ -167,15 +179,14 @@ void SeedSampler<T>::extend_with(std::int32_t k, Trials &trials)
 template <typename T>
 std::vector<std::int64_t> SeedSampler<T>::draw_round(std::uint32_t round, std::int32_t k)
 {
-    if (!weigh(largest()))
+    if (!weigh(largest_square(runner_, rows_, nearest_.data())))
         return {};
     const std::int64_t draws = std::int64_t{oversampling_factor} * k;
     Buffer<std::int64_t> places(runner_.budget(), draws);
     runner_.run((draws + 255) / 256, [&](std::int64_t block) {
         for (std::int64_t i = block * 256; i < std::min(draws, (block + 1) * 256); ++i)
-            places[i] = masses_.pick(
-                draw_bits(Stream::oversample, round, static_cast<std::uint64_t>(i)),
-                [&](std::int64_t row) { return quantise_mass(rows_.weight(row) * nearest_[row], scale_); });
+            places[i] = masses_.pick(draw_bits(Stream::oversample, round, static_cast<std::uint64_t>(i)),
+                                     [&](std::int64_t row) { return mass(row); });
     });
     // Rows of equal content are neighbours in canonical order: of each such run the first draw stays.
     Buffer<std::int64_t> sorted(runner_.budget(), draws);
@@ -222,6 +233,8 @@ template std::vector<std::int64_t> choose_among(const BlockRunner &, const float
                                                 const std::vector<Int128> &, std::int32_t, const PgkmSeedParams &);
 template std::vector<std::int64_t> choose_among(const BlockRunner &, const double *, std::int32_t,
                                                 const std::vector<Int128> &, std::int32_t, const PgkmSeedParams &);
+template double largest_square(const BlockRunner &, const SeedRows<float> &, const double *);
+template double largest_square(const BlockRunner &, const SeedRows<double> &, const double *);
 template class SeedSampler<float>;
 template class SeedSampler<double>;
 

@@ -24,6 +24,14 @@ struct FirstMasses {
     double weight_scale;       // of quantise(); unused without weights
 };
 
+// The largest weight times squared distance to the nearest chosen row.
+template <typename T>
+double largest_square(const BlockRunner &runner, const SeedRows<T> &rows, const double *nearest);
+
+// What the rows of a problem weigh, in integers of its exponent, by the chosen row that is nearest to them.
+std::vector<Int128> masses_by_label(const BlockRunner &runner, const PgkmPoints &points, const PgkmProblem &problem,
+                                    const std::int32_t *labels, std::size_t count);
+
 // Weighted k-means++ among the candidates of k-means|| (values), of which each weighs as much as the rows nearest to it
 // (totals: integers): up to k of them, by number.
 template <typename T>
@@ -65,7 +73,7 @@ class SeedSampler {
     void extend_by(std::int32_t k, More &&...more);
     template <typename Trials>
     void extend_with(std::int32_t k, Trials &trials);
-    double largest() const; // weight * nearest()
+    std::uint64_t mass(std::int64_t row) const { return rows_.mass(row, nearest_[row], scale_); }
     bool weigh(double largest);
 
     const BlockRunner &runner_;

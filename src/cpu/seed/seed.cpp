@@ -21,9 +21,6 @@ using RowList = std::vector<std::int64_t>;
 // Problems of at most this many values are spread over the threads whole.
 constexpr std::int64_t small_problem_values = 1 << 19;
 
-// Cheap steps between two looks at the cancel flag.
-constexpr std::int64_t steps_per_poll = 1 << 14;
-
 RowList first_rows(std::int32_t k)
 {
     RowList rows(k);
@@ -75,12 +72,7 @@ RowList choose_among_sampled(const BlockRunner &runner, const PgkmPoints &points
     T *out = values.data();
     for (const std::int64_t row : chosen)
         out = std::copy(rows.row(row), rows.row(row) + rows.d, out);
-    std::vector<Int128> totals(chosen.size(), 0);
-    for (std::int64_t i = 0; i < rows.n; ++i) {
-        if (i % steps_per_poll == 0)
-            runner.poll();
-        totals[sampled.labels()[i]] += row_mass(points, problem, problem.first_row + i);
-    }
+    const std::vector<Int128> totals = masses_by_label(runner, points, problem, sampled.labels(), chosen.size());
     RowList result;
     for (const std::int64_t candidate : choose_among(runner, values.data(), rows.d, totals, problem.k, params))
         result.push_back(chosen[candidate]);

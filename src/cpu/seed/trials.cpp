@@ -81,12 +81,6 @@ template <typename T, typename Point>
 SeedTrials<T, Point>::~SeedTrials() = default;
 
 template <typename T, typename Point>
-std::uint64_t SeedTrials<T, Point>::mass(std::int64_t row, double square, double scale) const
-{
-    return static_cast<std::uint64_t>(quantise_mass(rows_.weight(row) * square, scale));
-}
-
-template <typename T, typename Point>
 typename SeedTrials<T, Point>::Worker &SeedTrials<T, Point>::worker(int number)
 {
     auto &made = workers_[number];
@@ -301,7 +295,7 @@ std::vector<UInt128> SeedTrials<T, Point>::find_gains(const std::vector<int> &wh
         std::uint64_t *gains = gains_.data() + task * most_;
         std::fill_n(gains, candidates_.size(), 0);
         settle(task, worker(number), [&](int trial, std::int64_t tile, int i, std::int64_t row, double square) {
-            gains[trial] += mass(row, tiles_.nearest(tile, i), scale) - mass(row, square, scale);
+            gains[trial] += rows_.mass(row, tiles_.nearest(tile, i), scale) - rows_.mass(row, square, scale);
         });
     });
     std::vector<UInt128> all(which.size(), 0);
@@ -332,7 +326,7 @@ void SeedTrials<T, Point>::choose(int best, std::int32_t index, double scale, co
             if (changed != tile && changed >= 0)
                 tiles_.refresh(changed);
             changed = tile;
-            subtract(row, mass(row, tiles_.nearest(tile, i), scale) - mass(row, square, scale));
+            subtract(row, rows_.mass(row, tiles_.nearest(tile, i), scale) - rows_.mass(row, square, scale));
             nearest_[row] = square;
             labels_[row] = index;
             tiles_.lower(tile, i, square);

@@ -65,7 +65,6 @@ class SeedTrials {
     std::int64_t first_tile(std::int64_t task) const { return task * seed_task_tiles; }
     std::int64_t last_tile(std::int64_t task) const { return std::min(tiles_.size(), (task + 1) * seed_task_tiles); }
     std::int64_t room(std::int64_t task) const { return (last_tile(task) - first_tile(task)) * seed_tile_rows; }
-    std::uint64_t mass(std::int64_t row, double square, double scale) const;
     Worker &worker(int number);
     std::vector<const Point *> points_of(const std::vector<const T *> &rows) const;
     void look_at(const std::vector<const T *> &candidates);

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "backend/update.hpp"
+#include "cpu/seed/sampler.hpp"
 #include "numeric/large_array.hpp"
 
 namespace pgkm::nodes {
@@ -74,7 +75,7 @@ void Seeding<T>::with_mass(Body &&body) const
     case Mass::weight:
         return body([&](std::int64_t row) { return static_cast<std::uint64_t>(quantise(rows.weights[row], scale_)); });
     case Mass::square:
-        return body([&](std::int64_t row) { return square_mass(row, nearest_[static_cast<std::size_t>(row)]); });
+        return body([&](std::int64_t row) { return rows.mass(row, nearest_[static_cast<std::size_t>(row)], scale_); });
     }
 }
 
@@ -185,13 +186,7 @@ void Seeding<T>::meet(const std::vector<T> &values, std::int32_t first)
 template <typename T>
 double Seeding<T>::largest() const
 {
-    if (trials_ != nullptr)
-        return trials_->largest();
-    std::vector<double> each(static_cast<std::size_t>(rows.n / rows_per_task + 1), 0.0);
-    for_rows(runner, rows.n, [&](std::size_t row, std::size_t task) {
-        each[task] = std::max(each[task], rows.weight(static_cast<std::int64_t>(row)) * nearest_[row]);
-    });
-    return *std::max_element(each.begin(), each.end());
+    return trials_ != nullptr ? trials_->largest() : cpu::largest_square(runner, rows, nearest_.data());
 }
 
 template <typename T>
@@ -243,7 +238,7 @@ std::vector<UInt128> Seeding<T>::gains_by_distances(const std::vector<T> &values
         for_rows(runner, rows.n, [&](std::size_t r, std::size_t task) { // 2^14 masses below 2^46
             const auto number = static_cast<std::int64_t>(r);
             if (squares[r] < nearest_[r])
-                each[task] += square_mass(number, nearest_[r]) - square_mass(number, squares[r]);
+                each[task] += rows.mass(number, nearest_[r], scale_) - rows.mass(number, squares[r], scale_);
         });
         gains.push_back(std::accumulate(each.begin(), each.end(), UInt128{0}));
     }
@@ -321,13 +316,9 @@ std::vector<PgkmInt128> Seeding<T>::masses_of_chosen(std::int32_t count, std::in
 {
     require_shape(count >= 1 && static_cast<std::size_t>(count) == chosen_.size());
     PgkmProblem problem = {};
+    problem.n_rows = rows.n;
     problem.weight_exponent = clamp_exponent(exponent);
-    std::vector<Int128> sums(chosen_.size(), 0);
-    for (std::int64_t row = 0; row < rows.n; ++row) {
-        if (row % rows_per_task == 0)
-            runner.poll();
-        sums.at(static_cast<std::size_t>(labels_[static_cast<std::size_t>(row)])) += row_mass(points, problem, row);
-    }
+    const std::vector<Int128> sums = cpu::masses_by_label(runner, points, problem, labels_.data(), chosen_.size());
     std::vector<PgkmInt128> out(sums.size());
     std::transform(sums.begin(), sums.end(), out.begin(), split);
     return out;

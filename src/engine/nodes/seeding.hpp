@@ -99,10 +99,6 @@ struct Seeding {
   private:
     template <typename Body>
     void with_mass(Body &&body) const;
-    std::uint64_t square_mass(std::int64_t row, double square) const
-    {
-        return static_cast<std::uint64_t>(quantise_mass(rows.weight(row) * square, scale_));
-    }
     Changes take_changes();
     const T *row_at(std::int64_t place) const { return rows.row(masses.row_at(place)); }
     std::uint64_t key_at(std::int64_t place) const { return row_key(row_at(place), rows.d); }
