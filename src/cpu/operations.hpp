@@ -22,6 +22,8 @@ struct RowSums {
 // sums/: summaries[p] receives the statistics of problems[p]; mean and variance only with want_moments.
 void summarise(Data &data, const PgkmProblem *problems, std::int64_t n_problems, std::int32_t want_moments,
                PgkmSummary *summaries);
+// Of each feature the integer sums of values and of squares about the middle of its range: ranges that have all rows.
+std::vector<Int128> moment_sums(Data &data, const PgkmProblem &problem, PgkmSummary ranges);
 // moments[p] receives sums and products of problems[p]'s rows.
 void moments(Data &data, const PgkmProblem *problems, std::int64_t n_problems, PgkmMoments *moments);
 

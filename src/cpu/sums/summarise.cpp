@@ -69,7 +69,8 @@ class Summariser {
             widen_over(problems_[p].peers, d_, summaries_[p].min, summaries_[p].max, &summaries_[p].max_weight);
     }
 
-    void find_moments()
+    // Sums of values and of squares about the middles of the ranges.
+    const Buffer<Int128> &sum_moments()
     {
         const std::size_t all = d_ * n_problems_;
         scales_ = Buffer<double>(context_.budget, 3 * all);
@@ -92,6 +93,12 @@ class Summariser {
             kernels_.moments(rows_of(task), {scale, scale + d_, scale + 2 * d_}, partial);
             merge(partial, task.problem);
         });
+        return sums_;
+    }
+
+    void find_moments()
+    {
+        sum_moments();
         for (std::int64_t p = 0; p < n_problems_; ++p) {
             add_over(problems_[p].peers, sums_.data() + 2 * at(p, 0), 2 * d_);
             for (std::size_t f = 0; f < d_; ++f) {
@@ -182,6 +189,17 @@ void summarise(Data &data, const PgkmProblem *problems, std::int64_t n_problems,
         if (want_moments != 0)
             summariser.find_moments();
     });
+}
+
+std::vector<Int128> moment_sums(Data &data, const PgkmProblem &problem, PgkmSummary ranges)
+{
+    std::vector<Int128> sums;
+    with_element(data.points, [&](auto element) {
+        Summariser<decltype(element)> summariser(data, &problem, 1, &ranges);
+        const Buffer<Int128> &found = summariser.sum_moments();
+        sums.assign(found.begin(), found.end());
+    });
+    return sums;
 }
 
 } // namespace pgkm::cpu

@@ -16,24 +16,6 @@ namespace {
 
 constexpr std::size_t most_reply_bytes = std::size_t{1} << 30; // of a value in SQL
 
-// One peer of all rows, whose ranges are given: what it tells the others of its own.
-struct Peer {
-    PgkmPiece piece;
-    std::vector<Int128> sums = {};
-    int exchanges = 0;
-
-    static const PgkmPiece *exchange(void *arg, const void *own, std::uint64_t bytes)
-    {
-        Peer &self = *static_cast<Peer *>(arg);
-        if (self.exchanges++ == 0)
-            return &self.piece;
-        const auto *sums = static_cast<const Int128 *>(own);
-        self.sums.assign(sums, sums + bytes / sizeof(Int128));
-        self.piece = {own, bytes};
-        return &self.piece;
-    }
-};
-
 } // namespace
 
 PgkmPoints clustered(PgkmPoints points, const ShareState &state)
@@ -92,29 +74,32 @@ PgkmProblem Share::whole() const
 // The least and the greatest values, then the largest weight.
 std::vector<double> Share::ranges()
 {
-    std::vector<PgkmProblem> problems = {whole()};
-    Summary summary = session_.summarise(problems, false)[0];
-    summary.min.insert(summary.min.end(), summary.max.begin(), summary.max.end());
-    summary.min.push_back(summary.max_weight);
-    return std::move(summary.min);
+    if (state_.ranges.empty()) {
+        std::vector<PgkmProblem> problems = {whole()};
+        const Summary summary = session_.summarise(problems, false)[0];
+        state_.ranges = summary.min;
+        state_.ranges.insert(state_.ranges.end(), summary.max.begin(), summary.max.end());
+        state_.ranges.push_back(summary.max_weight);
+    }
+    return state_.ranges;
 }
 
 // About the middles of such ranges, those of all rows: of each feature the sums of values and of squares.
 std::vector<PgkmInt128> Share::moments(const std::vector<double> &ranges)
 {
-    require_shape(ranges.size() == 2 * static_cast<std::size_t>(points_.d) + 1);
+    const auto d = static_cast<std::size_t>(points_.d);
+    require_shape(ranges.size() == 2 * d + 1);
     check_values(ranges.data(), ranges.size());
-    Peer peer = {{ranges.data(), ranges.size() * sizeof(double)}};
-    const PgkmPeers peers = {0, 1, points_.n, Peer::exchange, &peer};
-    PgkmProblem problem = whole();
-    problem.peers = &peers;
-    Summary summary(points_.d);
-    PgkmSummary view = {summary.min.data(), summary.max.data(), summary.mean.data(), summary.variance.data(), 1.0};
+    std::vector<double> all = ranges;
+    const std::vector<double> own = this->ranges();
+    for (std::size_t i = 0; i < 2 * d; ++i)
+        require_shape(i < d ? all[i] <= own[i] : all[i] >= own[i]);
     cpu::Context context(without_strategies(open_), open_.threads);
     cpu::Data data = {context, points_};
-    cpu::summarise(data, &problem, 1, 1, &view);
-    std::vector<PgkmInt128> sums(peer.sums.size());
-    std::transform(peer.sums.begin(), peer.sums.end(), sums.begin(), split);
+    const std::vector<Int128> found =
+        cpu::moment_sums(data, whole(), {all.data(), all.data() + d, nullptr, nullptr, all.back()});
+    std::vector<PgkmInt128> sums(found.size());
+    std::transform(found.begin(), found.end(), sums.begin(), split);
     return sums;
 }
 
@@ -126,6 +111,7 @@ void Share::transform(const std::vector<double> &center, const std::vector<doubl
                   (center.empty() || center.size() == static_cast<std::size_t>(raw_.d)));
     session_.unload();
     state_.seeding.reset();
+    state_.ranges.clear();
     state_.transformed.reset(); // before the next ones are allocated
     if (center.empty() && metric == PGKM_L2)
         return;

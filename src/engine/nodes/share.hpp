@@ -32,6 +32,7 @@ Centroids centroids_of(const PgkmProblem &problem, const RowShape &rows);
 
 struct ShareState {
     std::unique_ptr<std::byte[]> transformed; // rows, where they are not clustered as they are
+    std::vector<double> ranges;               // of these rows, as soon as they were asked for
     // Of a chunk, whose rows go after the request.
     bool passing = false;    // labels are not kept
     bool unordered = false;  // rows are seeded without their order: nobody draws
