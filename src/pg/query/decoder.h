@@ -25,8 +25,9 @@ struct TableDecoder {
     const TableQuery *query;
     const AttrNumber *places; /* in the slot, from 0, of each column: features, weight, filter and label */
     AttrNumber last;          /* so many attributes of the slot are needed */
-    const TableField *fields; /* where tuples of a heap without NULLs have the features; NULL: each one elsewhere */
-    int weight;               /* the column's number; -1: there is none */
+    const TableField *fields; /* where tuples of a heap without NULLs have all columns; NULL: not at one place each */
+    int n_fields;
+    int weight; /* the column's number; -1: there is none */
     int filter;
     int label;
     int ctid;        /* its place in the slot; -1: it is the slot's own */
@@ -42,8 +43,8 @@ struct TableDecoder {
 /* For a query whose columns lie there. All but places, last, ctid and table. */
 void table_decoder_init(TableDecoder *decoder, const TableQuery *query);
 
-/* Finds the fields of `count` features of a table, whose places the decoder has; false where they have none. */
-bool table_find_fields(const TableDecoder *decoder, TupleDesc tupdesc, int count, TableField *fields);
+/* Finds the fields of the `count` columns, whose places in a table the decoder has, for the decoder to use. */
+void table_find_fields(TableDecoder *decoder, TupleDesc tupdesc, int count, TableField *fields);
 
 /* Fetches the columns of the row in the slot, and where it is. */
 void table_decode_origin(const TableDecoder *decoder, TupleTableSlot *slot, TableOrigin *origin);
@@ -56,7 +57,7 @@ void table_decode(const TableDecoder *decoder, const TupleTableSlot *slot, Table
 void table_decode_with_care(const TableDecoder *decoder, const TupleTableSlot *slot, TableOrigin *origin,
                             TableRows *rows, bool written);
 
-/* The same of a row of a table that is scanned: table_decode_origin and table_decode in one. */
+/* The row of a table that is scanned, columns and all. */
 void table_decode_scanned(const TableDecoder *decoder, TupleTableSlot *slot, TableRows *rows);
 
 /* The sizes of a context for what decoding a row leaves behind: values out of line fit into its first block. */

@@ -86,7 +86,7 @@ void table_decode(const TableDecoder *decoder, const TupleTableSlot *slot, Table
 
 /* --- of tables that are scanned --- */
 
-bool table_find_fields(const TableDecoder *decoder, TupleDesc tupdesc, int count, TableField *fields)
+void table_find_fields(TableDecoder *decoder, TupleDesc tupdesc, int count, TableField *fields)
 {
     int32 end = 0; /* of the attributes before; -1: it differs from tuple to tuple */
     int found = 0;
@@ -97,7 +97,7 @@ bool table_find_fields(const TableDecoder *decoder, TupleDesc tupdesc, int count
 
         /* A short value of any length is not aligned. */
         if (attribute->attlen < 0 && begin != end)
-            return false;
+            break;
         for (int i = 0; i < count; ++i)
             if (decoder->places[i] == at) {
                 fields[i] = {begin, attribute->attlen, attribute->attbyval};
@@ -105,32 +105,52 @@ bool table_find_fields(const TableDecoder *decoder, TupleDesc tupdesc, int count
             }
         end = attribute->attlen < 0 ? -1 : begin + attribute->attlen;
     }
-    return found == count;
+    decoder->fields = found == count ? fields : NULL;
+    decoder->n_fields = count;
 }
 
-/* The features of a tuple without NULLs, which are all that is wanted of most rows. */
-static inline bool write_tuple(const TableDecoder *decoder, const HeapTupleHeader header, PgkmRows *used)
+/* Whether the tuple has each column at its field. */
+static inline bool has_fields(const TableDecoder *decoder, const HeapTupleHeader header)
 {
     return decoder->fields != NULL && (header->t_infomask & HEAP_HASNULL) == 0 &&
-           HeapTupleHeaderGetNatts(header) >= decoder->last &&
-           write_plain(decoder, TupleFeatures{decoder->fields, (const char *)header + header->t_hoff}, used);
+           HeapTupleHeaderGetNatts(header) >= decoder->last;
+}
+
+/* Fetches the columns without those before them. */
+static void fetch_fields(const TableDecoder *decoder, const TupleFeatures &columns, TupleTableSlot *slot)
+{
+    for (int i = 0; i < decoder->n_fields; ++i) {
+        slot->tts_values[decoder->places[i]] = columns.value(i);
+        slot->tts_isnull[decoder->places[i]] = false;
+    }
 }
 
 void table_decode_scanned(const TableDecoder *decoder, TupleTableSlot *slot, TableRows *rows)
 {
     TableOrigin origin = {slot->tts_tid, slot->tts_tableOid, 0};
 
-    if (likely(TTS_IS_BUFFERTUPLE(slot) && rows->used != NULL)) {
-        const HeapTuple tuple = ((const HeapTupleTableSlot *)slot)->tuple;
-
-        /* The rows of a page lie one below the other: a later one is asked for while this one is read. */
-        __builtin_prefetch((const char *)tuple->t_data - 8 * tuple->t_len);
-        if (write_tuple(decoder, tuple->t_data, rows->used)) {
-            ++rows->used->n;
-            table_rows_add(rows, &origin, true);
-            return;
-        }
+    if (!TTS_IS_BUFFERTUPLE(slot)) {
+        slot_getsomeattrs(slot, decoder->last);
+        table_decode(decoder, slot, &origin, rows);
+        return;
     }
-    table_decode_origin(decoder, slot, &origin);
+
+    const HeapTuple tuple = ((const HeapTupleTableSlot *)slot)->tuple;
+    const HeapTupleHeader header = tuple->t_data;
+    const TupleFeatures columns = {decoder->fields, (const char *)header + header->t_hoff};
+    const bool fixed = has_fields(decoder, header);
+
+    /* The rows of a page lie one below the other: a later one is asked for while this one is read. */
+    __builtin_prefetch((const char *)header - 8 * tuple->t_len);
+    /* The features of most rows are all that is wanted of them. */
+    if (likely(fixed && decoder->is_simple && rows->used != NULL) && write_plain(decoder, columns, rows->used)) {
+        ++rows->used->n;
+        table_rows_add(rows, &origin, true);
+        return;
+    }
+    if (fixed)
+        fetch_fields(decoder, columns, slot);
+    else
+        slot_getsomeattrs(slot, decoder->last);
     table_decode(decoder, slot, &origin, rows);
 }

@@ -66,10 +66,7 @@ static void open_relation(ScanReader *reader, int32 index)
     reader->decoder.last = 0;
     for (int i = 0; i < plan->n_columns; ++i)
         reader->decoder.last = Max(reader->decoder.last, (AttrNumber)(reader->decoder.places[i] + 1));
-    reader->decoder.fields = NULL;
-    if (reader->decoder.is_simple && TTS_IS_BUFFERTUPLE(reader->slot) &&
-        table_find_fields(&reader->decoder, RelationGetDescr(relation), plan->n_columns, reader->fields))
-        reader->decoder.fields = reader->fields;
+    table_find_fields(&reader->decoder, RelationGetDescr(relation), plan->n_columns, reader->fields);
     /* Once per process, as in a parallel sequential scan; the scan of a range does not count itself. */
     pgstat_count_heap_scan(relation);
 }

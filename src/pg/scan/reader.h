@@ -27,7 +27,7 @@ struct ScanReader {
     pg_atomic_uint64 *n_read;     /* rows, of all processes; NULL: there are no others */
     TableRows *rows;              /* as far as read, or the buffer for the next block */
     TableDecoder decoder;         /* for the table that is open */
-    TableField *fields;           /* of its features, if they have any */
+    TableField *fields;           /* of its columns, if each has one */
     int32 relation;               /* its number in the plan; -1: none is open */
     TableScanDesc scan;           /* of it */
     TupleTableSlot *slot;
