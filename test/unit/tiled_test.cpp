@@ -182,6 +182,13 @@ TYPED_TEST(TiledFilter, TakesIntegersOfAnyShape)
     EXPECT_FALSE(Filtered<TypeParam>(near_subspace(1501, 19, 19, 1.0), 19, 90, nullptr, 400'000).check());
 }
 
+TYPED_TEST(TiledFilter, DoesWithoutAFilterWhereThereIsNoRoom)
+{
+    Filtered<TypeParam> without(near_subspace(1501, 19, 19, 1.0), 19, 90, nullptr, 300'000);
+    without.check();
+    EXPECT_FALSE(without.has_filter());
+}
+
 TYPED_TEST(TiledFilter, TakesAllOfFewCentroids)
 {
     for (const std::int32_t k : {2, 5}) {
@@ -325,21 +332,21 @@ TYPED_TEST(TiledFilter, HoldsBesideAFarRow)
 TEST(Hamerly, PassesOverRowsNearOneOfFewCentroids)
 {
     constexpr std::int32_t d = 784, k = 2;
-    const std::vector<double> rows = near_subspace(256, d, 4, 0.1);
+    const std::vector<double> rows = near_subspace(64, d, 4, 0.1);
     std::int64_t looks = 0;
     PgkmOpen options = {};
     options.host = {[](void *arg) { return static_cast<int>(++*static_cast<std::int64_t *>(arg), 0); }, nullptr,
                     &looks};
     Context context(options, 1);
-    Hamerly<double> hamerly(Rows<double>(context, context.pool, rows.data(), 256, d, k));
+    Hamerly<double> hamerly(Rows<double>(context, context.pool, rows.data(), 64, d, k));
     std::vector<double> centroids(std::size_t{k} * d);
-    std::vector<std::int32_t> labels(256, -1);
+    std::vector<std::int32_t> labels(64, -1);
     const auto assign = [&](double where) {
         std::fill(centroids.begin() + d, centroids.end(), where);
         hamerly.begin(centroids.data());
         looks = 0;
-        hamerly.assign(0, 0, 256, labels.data(), nullptr);
-        EXPECT_EQ(labels, std::vector<std::int32_t>(256, 0));
+        hamerly.assign(0, 0, 64, labels.data(), nullptr);
+        EXPECT_EQ(labels, std::vector<std::int32_t>(64, 0));
     };
     assign(100.0);
     EXPECT_GT(looks, 0); // once for each block of rows that is compared

@@ -70,8 +70,7 @@ void Hamerly<T>::begin(const T *centroids)
     }
     if (tiled_) {
         tiled_->begin(centroids);
-        const bool is_quick = tiled_->filter() == nullptr || tiled_->filter()->is_quick();
-        lists_ = lists_ && !is_quick && passed * 10 <= looked * 9;
+        lists_ = lists_ && !tiled_->is_quick() && passed * 10 <= looked * 9;
     }
     const bool filters = !lists_ && tiled_->filter() != nullptr;
     geometry_.set(centroids, !filters);

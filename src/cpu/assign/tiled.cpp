@@ -11,6 +11,7 @@
 
 #include "cpu/assign/own_distances.hpp"
 #include "cpu/kernels/list_kernels.hpp"
+#include "cpu/unless_short.hpp"
 
 namespace pgkm::cpu {
 namespace {
@@ -29,18 +30,24 @@ constexpr double later_share = 0.6;
 } // namespace
 
 template <typename T>
-Tiled<T>::Scratch::Scratch(Budget &budget)
-    : candidates(budget, tiled_width * max_candidates), x(budget, tiled_width * max_candidates),
-      c(budget, tiled_width * max_candidates), cluster(budget, tiled_width * max_candidates),
-      result(budget, tiled_width * max_candidates)
+void Tiled<T>::Scratch::make_room(Budget &budget)
 {
+    constexpr std::size_t most = tiled_width * max_candidates;
+    candidates = Buffer<Hit>(budget, most);
+    x = Buffer<const T *>(budget, most);
+    c = Buffer<const T *>(budget, most);
+    cluster = Buffer<std::int32_t>(budget, most);
+    result = Buffer<double>(budget, most);
 }
 
 template <typename T>
 Tiled<T>::Tiled(const Rows<T> &rows, Purpose purpose)
     : rows_(rows), purpose_(purpose), exact_(exact_kernels(rows.context.instruction_set)), square_bounds_(rows.d),
-      centroids_(rows.context.budget, rows.k), scratch_(rows.pool.size())
+      centroids_(rows.context.budget, rows.k), has_few_(has_few(shape_of(rows, purpose))), scratch_(rows.pool.size())
 {
+    if (has_few_)
+        for (Scratch &scratch : scratch_)
+            scratch.make_room(rows.context.budget);
 }
 
 template <typename T>
@@ -49,46 +56,39 @@ void Tiled<T>::begin(const T *centroids)
     const bool first = values_ == nullptr;
     values_ = centroids;
     ++round_;
-    if (first)
-        choose_filter();
+    if (first && !has_few_) {
+        filter_ = unless_short([&] {
+            std::unique_ptr<Filter<T>> filter = choose_filter();
+            for (Scratch &scratch : scratch_) {
+                scratch.make_room(rows_.context.budget);
+                filter->prepare(scratch.block);
+            }
+            return filter;
+        });
+        if (!filter_)
+            scratch_ = std::vector<Scratch>(scratch_.size()); // what was made is of no use
+    }
     centroids_.set(rows_, centroids);
-    holds_ = !filter_ || filter_->set(centroids_);
-    for (const auto &scratch : scratch_)
-        if (scratch) {
-            scratch->measures = false;
-            scratch->seen = scratch->work = 0;
-        }
+    holds_ = filter_ && filter_->set(centroids_);
+    for (Scratch &scratch : scratch_) {
+        scratch.measures = false;
+        scratch.seen = scratch.work = 0;
+    }
 }
 
 template <typename T>
-void Tiled<T>::choose_filter()
+std::unique_ptr<Filter<T>> Tiled<T>::choose_filter()
 {
-    if (has_few(shape_of(rows_, purpose_)))
-        return;
     encoded_ = EncodedRows<T>::of(rows_);
     if (rows_.k <= most_bit_centroids)
         if (auto bits = encoded_->bits(rows_))
-            filter_ = bit_filter(rows_, std::move(bits));
-    if (filter_)
-        return;
+            if (auto filter = bit_filter(rows_, std::move(bits)))
+                return filter;
     const bool repeats = purpose_ == Purpose::iterations;
     const ProjectionUse<T> use = {values_, repeats ? usual_passes : 1.0, repeats ? later_share : 1.0};
     if (auto projection = encoded_->projection(rows_, use))
-        filter_ = projection_filter(rows_, std::move(projection));
-    else
-        filter_ = int16_filter(rows_, encoded_->int16(rows_, repeats));
-}
-
-template <typename T>
-typename Tiled<T>::Scratch &Tiled<T>::scratch(int worker)
-{
-    auto &made = scratch_[worker];
-    if (!made) {
-        made = std::make_unique<Scratch>(rows_.context.budget);
-        if (filter_)
-            filter_->prepare(made->block);
-    }
-    return *made;
+        return projection_filter(rows_, std::move(projection));
+    return int16_filter(rows_, encoded_->int16(rows_, repeats));
 }
 
 template <typename T>
@@ -107,14 +107,14 @@ void Tiled<T>::assign(int worker, std::int64_t first, int count, std::int32_t *l
 template <typename T>
 void Tiled<T>::assign_block(int worker, const std::int64_t *rows, int count, std::int32_t *labels, const Bounds &bounds)
 {
-    Scratch &own = scratch(worker);
+    Scratch &own = scratch_[worker];
     FilterBlock &block = own.block;
     block.forget(count);
     for (int i = 0; i < count; ++i)
         own.rows[i] = rows_.row(rows[i]);
     std::fill_n(own.lower, tiled_width, infinity);
     std::fill_n(own.upper, tiled_width, infinity);
-    if (!filter_) {
+    if (has_few_) {
         list_all(own);
         settle(own, labels);
     } else if (holds_ && pays(own)) {
@@ -205,7 +205,7 @@ void Tiled<T>::give_bounds(Scratch &own, const std::int32_t *labels, const Bound
     double most[tiled_width], least[tiled_width];
     std::fill_n(most, tiled_width, infinity);
     std::fill_n(least, tiled_width, infinity);
-    if (filter_ && holds_) {
+    if (holds_) {
         // Centroids that were no candidates score more than the limit, and at least as much as the second.
         float others[tiled_width];
         for (int i = 0; i < tiled_width; ++i)

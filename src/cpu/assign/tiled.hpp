@@ -35,8 +35,11 @@ class Tiled final : public Assigner<T> {
     void begin(const T *centroids) override;
     void assign(int worker, std::int64_t first, int count, std::int32_t *labels, double *distances) override;
 
-    // From the first begin() on: the filter, or NULL where all centroids are candidates.
+    // From the first begin() on. NULL: all centroids are candidates, or memory allows no filter and rows meet all by
+    // exact distances.
     Filter<T> *filter() const { return filter_.get(); }
+    // Whether rows need no short lists of centroids.
+    bool is_quick() const { return has_few_ || (filter_ && filter_->is_quick()); }
 
     // Labels and bounds of listed rows; count <= tiled_width.
     void assign_block(int worker, const std::int64_t *rows, int count, std::int32_t *labels, const Bounds &bounds);
@@ -46,7 +49,7 @@ class Tiled final : public Assigner<T> {
 
     // One block of rows.
     struct Scratch {
-        explicit Scratch(Budget &budget);
+        void make_room(Budget &budget); // for candidates
         FilterBlock block;
         const T *rows[tiled_width];
         Buffer<Hit> candidates;       // tiled_width x max_candidates, ascending per row
@@ -60,8 +63,7 @@ class Tiled final : public Assigner<T> {
         bool measures = false; // distances to the lowest score are worth their time
     };
 
-    void choose_filter();
-    Scratch &scratch(int worker);
+    std::unique_ptr<Filter<T>> choose_filter();
     bool pays(const Scratch &scratch) const;
     void score(Scratch &scratch) const;
     void list_all(Scratch &scratch) const;
@@ -81,8 +83,9 @@ class Tiled final : public Assigner<T> {
     DifferentCentroids<T> centroids_;
     std::shared_ptr<EncodedRows<T>> encoded_;
     std::unique_ptr<Filter<T>> filter_;
-    bool holds_ = true;                             // the scores hold the centroids
-    std::vector<std::unique_ptr<Scratch>> scratch_; // made by the worker that needs it
+    const bool has_few_;           // all centroids are candidates
+    bool holds_ = false;           // the scores hold the centroids
+    std::vector<Scratch> scratch_; // of each worker
     std::mutex mutex_;
     std::unique_ptr<Direct<T>> direct_;         // for rows without a bound, from the first on
     std::int64_t round_ = 0, direct_round_ = 0; // calls of begin(); the one whose centroids it has

@@ -7,6 +7,7 @@
 
 #include "cpu/assign/assigner.hpp"
 #include "cpu/seed/row_order.hpp"
+#include "cpu/for_problems.hpp"
 #include "cpu/seed/sampler.hpp"
 #include "numeric/contract.hpp"
 #include "numeric/row_key.hpp"
@@ -158,8 +159,7 @@ void seed(Data &data, PgkmProblem *problems, std::int64_t n_problems, const Pgkm
         else
             seed_one(blocked, data.context.pool, problems[p], order);
     }
-    data.context.pool.run(static_cast<std::int64_t>(small.size()), [&](std::int64_t p, int) {
-        data.context.poll();
+    side_by_side(data.context, static_cast<std::int64_t>(small.size()), [&](std::int64_t p) {
         ThreadPool alone(1);
         seed_one(whole, alone, *small[p].first, *small[p].second);
     });
