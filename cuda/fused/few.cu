@@ -203,14 +203,12 @@ __device__ __forceinline__ void filter_tile(const Shared<D, K> &shared, int k, f
         for (int f = 0; f < D; ++f)
             negated[p][f] = shared.shift[f] - tile.x[p][f];
     }
-    if constexpr (K == any_k) {
-#pragma unroll 1
-        for (int octet = 0; octet < shared.octets_of(k); ++octet)
-            filter<D, P, octet_size>(shared.octets + octet * shared.octet_words, octet * octet_size, negated, zero,
-                                     best);
-    } else {
+    if constexpr (K == any_k && D <= 4)
+        filter_by_least<D, P>(shared.octets, shared.octets_of(k), negated, zero, best);
+    else if constexpr (K == any_k)
+        filter_each<D, P>(shared.octets, shared.octets_of(k), negated, zero, best);
+    else
         filter<D, P, K>(shared.octets, 0, negated, zero, best);
-    }
 #pragma unroll
     for (int p = 0; p < P; ++p)
         if (!(best[p].second > best[p].least + margin))

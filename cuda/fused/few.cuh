@@ -71,4 +71,51 @@ __device__ inline void filter(const float *octet, int base, const float (&negate
     }
 }
 
+// The same of all octets, one by one.
+template <int D, int P>
+__device__ inline void filter_each(const float *octets, int count, const float (&negated)[P][D], float zero,
+                                   Best (&best)[P])
+{
+#pragma unroll 1
+    for (int octet = 0; octet < count; ++octet)
+        filter<D, P, octet_size>(octets + octet * (D + 1) * octet_size, octet * octet_size, negated, zero, best);
+}
+
+// The same where there are few features, so that most instructions compare: octets are compared by their least scores,
+// which takes half of them. The best one is looked into again, with the same scores; the second least of all is its
+// own or the least of another.
+template <int D, int P>
+__device__ inline void filter_by_least(const float *octets, int count, const float (&negated)[P][D], float zero,
+                                       Best (&best)[P])
+{
+    constexpr int words = (D + 1) * octet_size;
+    float score[P][4], least[P];
+#pragma unroll 1
+    for (int octet = 0; octet < count; ++octet) {
+#pragma unroll
+        for (int first = 0; first < octet_size; first += 4) {
+            four_scores<D, P>(octets + octet * words + first, negated, score);
+#pragma unroll
+            for (int p = 0; p < P; ++p) {
+                const float four = fminf(fminf(score[p][0], score[p][1]), fminf(score[p][2], score[p][3]));
+                least[p] = first == 0 ? four : fminf(least[p], four);
+            }
+        }
+#pragma unroll
+        for (int p = 0; p < P; ++p)
+            best[p].take(least[p], octet, zero);
+    }
+#pragma unroll
+    for (int p = 0; p < P; ++p) {
+        float one[1][D];
+        Best inner[1] = {Best::none()};
+#pragma unroll
+        for (int f = 0; f < D; ++f)
+            one[0][f] = negated[p][f];
+        filter<D, 1, octet_size>(octets + best[p].index * words, best[p].index * octet_size, one, zero, inner);
+        inner[0].second = fminf(inner[0].second, best[p].second);
+        best[p] = inner[0];
+    }
+}
+
 } // namespace pgkm::cuda
