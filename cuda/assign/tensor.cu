@@ -3,7 +3,7 @@
 // al. 2010, Algorithm 4; the pivots prune as in Elkan 2003.)
 //
 // To use: k x d in the thousands and up, where arithmetic is the limit; best on data that has
-// clusters. Rows are grouped by up to 16 pivots; a row and its centroids are taken relative to
+// clusters. Rows are grouped by up to 16 pivots (order/ordered_rows.hpp); a row and its centroids are taken relative to
 // the pivot, so that fp16 rounds small differences and not large coordinates, and only the
 // centroids that the group's rows can reach are multiplied (tensor_table.cuh).
 //
@@ -29,15 +29,12 @@
 // underflow by adding 2^-60 (the scaled box is 2^14, and in float64 the scale is at most
 // 2^400). Where a bound is not finite, the row is measured against every centroid.
 //
-// Rows become fp16 once, grouped, and given a place to keep them (Stage::prepared) serve all
-// iterations: half the bytes to read, and no grouping. The pivots then stay behind the
-// moving centroids, which only makes bounds wider.
-#include "assign/tensor_group.cuh"
+// Rows become fp16 once, grouped, and serve all iterations where they may be kept (Stage::prepared): half the bytes to
+// read, and no grouping.
 #include "assign/tensor_hopper.cuh"
 #include "assign/tensor_narrow.cuh"
 #include "assign/tensor_order.cuh"
 #include "assign/tensor_passes.cuh"
-#include "assign/tensor_pivots.cuh"
 
 namespace pgkm::cuda {
 namespace tensor {
@@ -47,14 +44,6 @@ namespace {
 constexpr std::int64_t passing_rows(int d)
 {
     return std::max<std::int64_t>((std::int64_t{1} << 28) / (d + 64), 4096);
-}
-
-// As many pivots as the rows repay, within 128 MB of fp16 columns.
-int group_count(std::int64_t rows, int d, int k)
-{
-    const double table = static_cast<double>(round_up(k, column_tile)) * round_up(d, feature_chunk) * 2.0;
-    const double most = std::min(static_cast<double>(std::min(k, max_groups)), 134217728.0 / table);
-    return std::max(1, static_cast<int>(std::min(most, static_cast<double>(rows) / 512.0)));
 }
 
 static_assert(Block<Shape<1, 128>>::bytes(64, true) <= 32 * 64 * 2 + 35840); // fits_tensor_tile()
@@ -118,28 +107,6 @@ void filter(const Stage<T> &stage, const View<T> &view, const Layout<T> &l, std:
     both_passes<Shape<4, 128>>(stage, view, l, labels);
 }
 
-// Pivots and groups of rows, and the rows as fp16.
-template <typename T>
-void sort_rows(const Stage<T> &stage, const View<T> &view, const Layout<T> &l)
-{
-    const cudaStream_t stream = stage.stream;
-    const Control *control = stage.control;
-    const auto cleared =
-        static_cast<std::size_t>(reinterpret_cast<char *>(l.pivots) - reinterpret_cast<char *>(l.groups_at));
-    checked("cudaMemsetAsync", [&] { return cudaMemsetAsync(l.groups_at, 0, cleared, stream); });
-    pair_kernel<<<static_cast<unsigned>(l.sample), 256, 0, stream>>>(view, control, l);
-    seed_kernel<<<1, 256, 0, stream>>>(control, l, view.k);
-    join_kernel<<<static_cast<unsigned>((view.k + 7) / 8), 256, 0, stream>>>(view, control, l);
-    pivot_kernel<<<max_groups, 256, 0, stream>>>(view, control, l);
-    const int blocks = blocks_for(view.n, 128, stage.context.facts.multiprocessors * 8);
-    group_kernel<<<blocks, group_threads, 0, stream>>>(view, control, l);
-    scale_kernel<<<1, 1, 0, stream>>>(control, l);
-    const auto n = static_cast<std::int32_t>(view.n);
-    scatter_kernel<<<static_cast<unsigned>((n + 4095) / 4096), 1024, 0, stream>>>(control, l, n);
-    launched("grouping of rows");
-    make_halves(stage, view, l);
-}
-
 // The centroids as columns of every group.
 template <typename T>
 void columns_of_groups(const Stage<T> &stage, const View<T> &view, const Layout<T> &l)
@@ -153,11 +120,30 @@ void columns_of_groups(const Stage<T> &stage, const View<T> &view, const Layout<
     launched("columns of the groups");
 }
 
-// Memory for the lasting part of the layout: kept in stage.prepared, or nullptr where it shall
-// be scratch, of which `passing` bytes must be left. Sets `fresh` when nothing is in it yet.
+// Whether the layout is that of the filter on a Hopper.
 template <typename T>
-PreparedRows::Part *lasting_memory(const Stage<T> &stage, const View<T> &view, std::size_t bytes, std::size_t passing,
-                                   bool &fresh)
+bool takes_hopper(const Context &context, int d, int k)
+{
+    return hopper_usable<T>(context) && !fits_narrow(d, k, context.facts);
+}
+
+// Bytes that a slice takes: of the rows' order and halves, of what else lasts, and of what does not.
+struct SliceBytes {
+    std::size_t order, lasting, passing;
+};
+
+template <typename T>
+SliceBytes slice_bytes(const Context &context, std::int64_t rows, int d, int k)
+{
+    Carver lasting(nullptr), passing(nullptr);
+    carve<T>(lasting, passing, rows, d, k, pivots_for(rows, d, k), takes_hopper<T>(context, d, k));
+    return {order_bytes<T>(rows, d, true), lasting.used(), passing.used()};
+}
+
+// What an assignment of these rows made before, or a place for it; nullptr where there is no room or rows do not come
+// again. Sets `fresh` when nothing is in it yet.
+template <typename T>
+PreparedRows::Part *part_of(const Stage<T> &stage, const View<T> &view, const SliceBytes &bytes, bool &fresh)
 {
     fresh = true;
     PreparedRows *prepared = stage.prepared;
@@ -168,33 +154,23 @@ PreparedRows::Part *lasting_memory(const Stage<T> &stage, const View<T> &view, s
             fresh = false;
             return &part;
         }
+    Context &context = stage.context;
+    const int pivots = pivots_for(view.n, view.d, view.k);
+    std::shared_ptr<RowOrder<T>> order = find_order(context, view.values, view.n, pivots);
     std::size_t free_bytes = 0, total_bytes = 0;
     checked("cudaMemGetInfo", [&] { return cudaMemGetInfo(&free_bytes, &total_bytes); });
     // Sums, labels and other jobs need memory too: half of what is left is theirs.
-    const Budget &budget = stage.context.budget;
-    if (bytes > free_bytes / 2 || 2 * bytes > budget.room() || bytes + passing > stage.context.scratch_room()) {
+    const std::size_t wanted = bytes.lasting + (order == nullptr ? bytes.order : 0);
+    if (wanted > free_bytes / 2 || 2 * wanted > context.budget.room() ||
+        wanted + bytes.passing > context.scratch_room()) {
         prepared->refused = true;
         prepared->parts.clear(); // of slices before this one
         return nullptr;
     }
-    prepared->parts.push_back({view.values, view.n, view.k, DeviceArray<char>(stage.context.budget, bytes)});
+    order = order_of_loaded(context, view.values, view.n, view.d, pivots, true);
+    prepared->parts.push_back(
+        {view.values, view.n, view.k, DeviceArray<char>(context.budget, bytes.lasting), std::move(order)});
     return &prepared->parts.back();
-}
-
-// Whether the layout is that of the filter on a Hopper.
-template <typename T>
-bool takes_hopper(const Context &context, int d, int k)
-{
-    return hopper_usable<T>(context) && !fits_narrow(d, k, context.facts);
-}
-
-// Bytes of a slice's layout: the lasting part and the passing one.
-template <typename T>
-std::pair<std::size_t, std::size_t> layout_bytes(const Context &context, std::int64_t rows, int d, int k)
-{
-    Carver lasting(nullptr), passing(nullptr);
-    carve<T>(lasting, passing, rows, d, k, group_count(rows, d, k), takes_hopper<T>(context, d, k));
-    return {lasting.used(), passing.used()};
 }
 
 // At most `most` rows, halved until their layout fits the device's limit; 0 where few would fit.
@@ -208,8 +184,8 @@ std::int64_t rows_within_limit(const Stage<T> &stage, const View<T> &view, std::
                 return part.n;
     const Context &context = stage.context;
     for (std::int64_t rows = std::min(most, view.n);; rows = (rows + 1) / 2) {
-        const auto [lasting, passing] = layout_bytes<T>(context, rows, view.d, view.k);
-        if (lasting + passing <= context.scratch_room())
+        const SliceBytes bytes = slice_bytes<T>(context, rows, view.d, view.k);
+        if (bytes.order + bytes.lasting + bytes.passing <= context.scratch_room())
             return rows;
         if (rows <= 1024)
             return 0;
@@ -222,25 +198,32 @@ void assign(const Stage<T> &stage, const View<T> &view, std::int32_t *labels);
 template <typename T>
 void assign_slice(const Stage<T> &stage, const View<T> &view, std::int32_t *labels)
 {
-    const int groups = group_count(view.n, view.d, view.k);
-    bool fresh = true;
     const Context &context = stage.context;
-    const auto [lasting_bytes, passing_bytes] = layout_bytes<T>(context, view.n, view.d, view.k);
-    PreparedRows::Part *part = lasting_memory(stage, view, lasting_bytes, passing_bytes, fresh);
+    const int pivots = pivots_for(view.n, view.d, view.k);
+    const SliceBytes bytes = slice_bytes<T>(context, view.n, view.d, view.k);
+    bool fresh = true;
+    PreparedRows::Part *part = part_of(stage, view, bytes, fresh);
     const bool kept = part != nullptr;
     if (!kept && view.n > passing_rows(view.d))
         return assign(stage, view, labels); // in smaller slices
-    const std::size_t apart = kept ? 0 : lasting_bytes;
-    char *scratch = reinterpret_cast<char *>(stage.context.scratch(apart + passing_bytes));
-    Carver lasting(kept ? part->memory.get() : scratch), passing(scratch + apart);
-    Layout<T> l = carve<T>(lasting, passing, view.n, view.d, view.k, groups, takes_hopper<T>(context, view.d, view.k));
+    const std::size_t apart = kept ? 0 : bytes.order + bytes.lasting;
+    char *scratch = reinterpret_cast<char *>(stage.context.scratch(apart + bytes.passing));
+    Carver ordered(scratch), lasting(kept ? part->memory.get() : scratch + bytes.order), passing(scratch + apart);
+    Layout<T> l = carve<T>(lasting, passing, view.n, view.d, view.k, pivots, takes_hopper<T>(context, view.d, view.k));
     l.second_pass = fits_tensor_tile(view.d, context.facts);
-    if (fresh) {
-        sort_rows(stage, view, l);
-        forget_labels(stage, view, l);
-    } else if (l.labels != nullptr && part->first_order) {
-        order_by_labels(stage, view, l);
+    if (kept) {
+        l.rows = static_cast<const RowOrder<T> &>(*part->order).rows;
+    } else {
+        l.rows = carve_order<T>(ordered, view.n, view.d);
+        carve_halves(ordered, l.rows);
+        l.rows.values = view.values;
+        order_rows(context, l.rows, pivots);
+        make_halves(context, l.rows);
     }
+    if (fresh)
+        forget_labels(stage, view, l);
+    else if (l.labels != nullptr && part->first_order && part->order.use_count() == 1) // nobody else relies on it
+        order_by_labels(stage, view, l);
     if (kept)
         part->first_order = fresh && l.labels != nullptr;
     columns_of_groups(stage, view, l);

@@ -161,7 +161,7 @@ __global__ void __launch_bounds__(S::threads, 1)
         };
         const int steps = (l.d32 + 63) / 64,
                   last = (l.d32 - (steps - 1) * 64) / 16; // sixteens of the last step: two or four
-        const bool tracks = l.gaps != nullptr && l.groups_at->tracked > 0;
+        const bool tracks = l.gaps != nullptr && l.progress->tracked > 0;
         unsigned s = 0, phase = 0, tile_phase = 0;
         int turn = 1; // also from tile to tile: warps of a warpgroup are at most a step apart
         for (;; tile_phase ^= 1) {
@@ -353,10 +353,10 @@ void hopper_pass(const Stage<T> &stage, const View<T> &view, const Layout<T> &l)
 {
     const auto kernel = filter_kernel<T, S>;
     checked("cudaFuncSetAttribute", [&] { return allow_shared_memory(kernel, S::bytes); });
-    const int tiles = static_cast<int>((view.n + S::rows - 1) / S::rows) + max_groups;
+    const int tiles = static_cast<int>((view.n + S::rows - 1) / S::rows) + most_pivots;
     aim_kernel<T, S::rows><<<static_cast<unsigned>(tiles), 256, 0, stage.stream>>>(view, stage.control, l);
     launched("aim_kernel");
-    const CUtensorMap rows = tensor_map(l.halves, view.n, l.d8, S::rows);
+    const CUtensorMap rows = tensor_map(l.rows.halves, view.n, l.rows.d8, S::rows);
     const CUtensorMap columns = tensor_map(l.table, std::int64_t{l.groups} * l.columns, l.d32, bundle_size);
     kernel<<<static_cast<unsigned>(stage.context.facts.multiprocessors), S::threads, S::bytes, stage.stream>>>(
         rows, columns, view, stage.control, l, tiles);

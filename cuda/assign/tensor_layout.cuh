@@ -1,54 +1,42 @@
 // tensor_layout.cuh - the scratch memory of assign_tensor and the helpers all its kernels share.
 #pragma once
 
-#include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
 #include "assign/tensor_settle.cuh"
 #include "device/warp.cuh"
-#include "plugin/carver.hpp"
+#include "order/halves.cuh"
+#include "order/ordered_rows.hpp"
 
 namespace pgkm::cuda::tensor {
 
-inline constexpr int max_groups = 16;    // pivots; a multiple of 8 and at most 16
 inline constexpr int column_tile = 128;  // centroids per step of the filter
 inline constexpr int feature_chunk = 32; // features per step of the filter
 inline constexpr int buckets = 256;      // classes of |c'|, four to an octave
 inline constexpr int candidates = 16;    // per row, in the second pass
 inline constexpr int bundle_size = 32;   // columns that the filter on a Hopper multiplies or leaves out together
 
-// Facts of the grouping, valid as long as the rows are. The first part starts as zero.
-struct Groups {
-    std::int32_t count[max_groups];
-    std::int32_t cursor[max_groups];
-    std::int32_t members[max_groups]; // centroids nearest to the seed of each group
-    unsigned long long box;           // bits of the largest |x_i - c0_i|, as double
-    unsigned long long reach;         // bits of the largest |c_i - c0_i|
-    std::int32_t ordered;             // columns have their lasting order (tensor_order.cuh)
-    std::int32_t tracked;             // assignments in a row that noted gaps (tensor_limits.cuh)
-    std::int32_t resting;             // assignments to come that do not
-    std::int32_t rest;                // how many the next rest takes, less one
-    unsigned long long left_out;      // bundles that the last assignment left out by their gaps, over all tiles
-    unsigned long long all;           // of so many
-    // Written before they are read; not zeroed.
-    double scale;
-    std::int32_t usable; // 0: values too large for the element type's differences
-    std::int32_t offset[max_groups + 1];
-    std::int32_t seed[max_groups];
-    float half_norm[max_groups]; // of the pivots, for grouping
+// What the filter on a Hopper learns from one assignment to the next. Zero at first.
+struct Progress {
+    std::int32_t ordered;        // columns have their lasting order (tensor_order.cuh)
+    std::int32_t tracked;        // assignments in a row that noted gaps (tensor_limits.cuh)
+    std::int32_t resting;        // assignments to come that do not
+    std::int32_t rest;           // how many the next rest takes, less one
+    unsigned long long left_out; // bundles that the last assignment left out by their gaps, over all tiles
+    unsigned long long all;      // of so many
 };
 
 // Facts of one assignment. The first part starts as zero.
 struct Head {
-    std::int32_t ambiguous[max_groups];
+    std::int32_t ambiguous[most_pivots];
     std::int32_t settle;   // rows left to the exact kernel
     std::int32_t found;    // rows with a short list of candidates
     std::int32_t overflow; // a centroid is outside of what the scale was made for
     // Written before they are read; not zeroed.
-    float nearest[max_groups];                    // at least min_j |c'_j|
-    std::int32_t bucket_end[max_groups][buckets]; // columns whose |c'| lies in bucket <= b
-    float residual[max_groups][buckets];          // at least the largest |b_j| among them
-    float radius[max_groups][buckets];            // at least the largest |c'_j| among them
+    float nearest[most_pivots];                    // at least min_j |c'_j|
+    std::int32_t bucket_end[most_pivots][buckets]; // columns whose |c'| lies in bucket <= b
+    float residual[most_pivots][buckets];          // at least the largest |b_j| among them
+    float radius[most_pivots][buckets];            // at least the largest |c'_j| among them
 };
 
 // What a column brings to the filter: |c~|^2 to the nearest, and a weight of at least
@@ -96,24 +84,20 @@ struct alignas(16) Bundle {
 
 template <typename T>
 struct Layout {
-    Groups *groups_at;
+    OrderedRows<T> rows;
     Head *head;
-    float *pairs;              // sample x sample: distances between sampled centroids
-    T *sums;                   // max_groups x d: of c - c0 over each group's centroids; zeroed
-    T *pivots;                 // max_groups x d
-    __nv_bfloat16 *pivot_tile; // d32 / 16 x 16 x 16: pivots - c0, chunk by chunk
-    __half *table;             // groups x columns x d32: c~ in the order of |c'|
-    Column *column;            // groups x columns, by position
-    float2 *facts;             // groups x columns, by centroid: |c~|^2, at least |b|
-    float *residual;           // groups x columns, by position: at least |b|
-    std::int32_t *centroid;    // groups x columns: which centroid a position holds
-    std::int32_t *position;    // groups x columns: the position of a centroid
-    std::uint8_t *group;       // rows
-    std::int32_t *order;       // rows, sorted by group
-    std::int32_t *ambiguous;   // places in `order`, each group's from its offset on
-    float *threshold;          // of the ambiguous rows
-    std::int32_t *settle;      // rows
+    float *pairs;            // sample x sample: distances between sampled centroids
+    __half *table;           // groups x columns x d32: c~ in the order of |c'|
+    Column *column;          // groups x columns, by position
+    float2 *facts;           // groups x columns, by centroid: |c~|^2, at least |b|
+    float *residual;         // groups x columns, by position: at least |b|
+    std::int32_t *centroid;  // groups x columns: which centroid a position holds
+    std::int32_t *position;  // groups x columns: the position of a centroid
+    std::int32_t *ambiguous; // places in the rows' order, each group's from its offset on
+    float *threshold;        // of the ambiguous rows
+    std::int32_t *settle;    // rows
     // Of the filter on a Hopper (tensor_hopper.cuh); nullptr elsewhere. Lasting:
+    Progress *progress;
     std::int32_t *labels; // rows: of the last assignment
     T *last;              // k x d: its centroids
     std::int32_t *stable; // k: the lasting position of a centroid
@@ -131,14 +115,10 @@ struct Layout {
     bool second_pass;     // tensor_passes.cuh has room for a tile of rows
     std::int32_t bundles;
     std::int32_t tile_room; // tiles at most
-    // Rows as fp16, in `order`.
-    __half *halves;   // rows x d8
-    float2 *measures; // rows: sums of squares of x~ and of a
-    std::int32_t groups;
+    std::int32_t groups;    // at most; without rows those beyond the pivots
     std::int32_t sample;
     std::int32_t columns; // k padded to column_tile
     std::int32_t d32;     // d padded to 32
-    std::int32_t d8;      // d padded to 8
 };
 
 inline constexpr int order_bins = 65536; // a multiple of 1,024
@@ -149,7 +129,6 @@ inline int round_up(int value, int unit)
 }
 
 // What outlives a call where rows are kept comes from `lasting`, the rest from `passing`.
-// groups_at and sums are neighbours: one memset clears both.
 template <typename T>
 Layout<T> carve(Carver &lasting, Carver &passing, std::int64_t rows, int d, int k, int groups, bool hopper)
 {
@@ -158,40 +137,33 @@ Layout<T> carve(Carver &lasting, Carver &passing, std::int64_t rows, int d, int 
     l.sample = std::min(k, 256);
     l.columns = round_up(k, column_tile);
     l.d32 = round_up(d, feature_chunk);
-    l.d8 = round_up(d, 8);
     const auto n = static_cast<std::size_t>(rows), width = static_cast<std::size_t>(d);
     const std::size_t cells = static_cast<std::size_t>(groups) * static_cast<std::size_t>(l.columns);
-    l.groups_at = lasting.take<Groups>(1);
-    l.sums = lasting.take<T>(max_groups * width);
-    l.pivots = lasting.take<T>(max_groups * width);
-    l.order = lasting.take<std::int32_t>(n);
-    l.halves = lasting.take<__half>(n * static_cast<std::size_t>(l.d8));
-    l.measures = lasting.take<float2>(n);
     l.head = passing.take<Head>(1);
     l.pairs = passing.take<float>(static_cast<std::size_t>(l.sample) * static_cast<std::size_t>(l.sample));
-    l.pivot_tile = passing.take<__nv_bfloat16>(max_groups * static_cast<std::size_t>(l.d32));
     l.table = passing.take<__half>(cells * static_cast<std::size_t>(l.d32));
     l.column = passing.take<Column>(cells);
     l.facts = passing.take<float2>(cells);
     l.residual = passing.take<float>(cells);
     l.centroid = passing.take<std::int32_t>(cells);
     l.position = passing.take<std::int32_t>(cells);
-    l.group = passing.take<std::uint8_t>(n);
     l.ambiguous = passing.take<std::int32_t>(n);
     l.threshold = passing.take<float>(n);
     l.settle = passing.take<std::int32_t>(n);
     l.labels = nullptr;
+    l.progress = nullptr;
     l.gaps = nullptr;
     if (!hopper)
         return l;
     l.bundles = l.columns / bundle_size;
-    l.tile_room = static_cast<std::int32_t>(n / 128) + 2 * max_groups;
+    l.tile_room = static_cast<std::int32_t>(n / 128) + 2 * most_pivots;
     const std::size_t pairs = static_cast<std::size_t>(l.tile_room) * static_cast<std::size_t>(l.bundles);
     const auto clusters = static_cast<std::size_t>(k);
+    l.progress = lasting.take<Progress>(1);
     l.labels = lasting.take<std::int32_t>(n);
     l.last = lasting.take<T>(clusters * width);
     l.stable = lasting.take<std::int32_t>(clusters);
-    if (pairs <= n * static_cast<std::size_t>(l.d8))
+    if (pairs <= n * width)
         l.gaps = lasting.take<float>(pairs);
     l.tiles = passing.take<TileFacts>(static_cast<std::size_t>(l.tile_room));
     l.wanted = passing.take<std::int32_t>(pairs);
@@ -215,19 +187,6 @@ __device__ inline int bucket_of(float length)
 {
     const int bucket = static_cast<int>(__float_as_uint(length) >> 21) - ((127 - 40) << 2);
     return min(max(bucket, 0), buckets - 1);
-}
-
-// A centred and scaled value; within 2^-23 of itself (and 2^-149) of the exact one.
-template <typename T>
-__device__ inline float centred(T value, T pivot, T scale)
-{
-    return static_cast<float>((value - pivot) * scale);
-}
-
-__device__ inline void raise(unsigned long long *target, double value)
-{
-    // A NaN's bits lie above infinity's: it makes the box unusable, as it should.
-    atomicMax(target, static_cast<unsigned long long>(__double_as_longlong(value)));
 }
 
 } // namespace pgkm::cuda::tensor

@@ -93,7 +93,7 @@ __global__ void __launch_bounds__(256) aim_kernel(View<T> view, const Control *c
     __shared__ int drift, radius, residual, count, left_out;
     if (block_stopped(control))
         return;
-    const TileMap map(l.groups_at->count, l.groups_at->offset, Rows);
+    const TileMap map(l.rows.facts->count, l.rows.facts->offset, Rows);
     const tensor::Rows rows = map.at(static_cast<int>(blockIdx.x));
     const int at = static_cast<int>(threadIdx.x), g = rows.group;
     if (g < 0) {
@@ -108,8 +108,8 @@ __global__ void __launch_bounds__(256) aim_kernel(View<T> view, const Control *c
     __syncthreads();
     const bool there = at < Rows && at < rows.count;
     if (there) {
-        const std::int32_t place = rows.first + at, row = l.order[place], label = l.labels[row];
-        const float2 sums = l.measures[place];
+        const std::int32_t place = rows.first + at, row = l.rows.order[place], label = l.labels[row];
+        const float2 sums = l.rows.measures[place];
         note_row(facts, *l.head, g, view.d, at, row, sums.x, sums.y);
         const bool known = label >= 0 && label < view.k;
         atomicMax(&drift, __float_as_int(known ? l.drift[label] : infinity()));
@@ -118,7 +118,7 @@ __global__ void __launch_bounds__(256) aim_kernel(View<T> view, const Control *c
             atomicOr(&own[bundle / 32], 1u << bundle % 32);
     }
     __syncthreads();
-    const bool usable = l.groups_at->usable && !l.head->overflow, tracks = l.groups_at->tracked > 0;
+    const bool usable = l.rows.facts->usable && !l.head->overflow, tracks = l.progress->tracked > 0;
     const float reach = __int_as_float(facts.furthest), way = __int_as_float(drift);
     const std::int64_t cells = std::int64_t{blockIdx.x} * l.bundles;
     for (int pass = 0; pass < 2; ++pass) {
@@ -153,8 +153,8 @@ __global__ void __launch_bounds__(256) aim_kernel(View<T> view, const Control *c
                             __int_as_float(residual)};
     if (at == 0) {
         l.tiles[blockIdx.x] = tile;
-        atomicAdd(&l.groups_at->left_out, static_cast<unsigned long long>(left_out));
-        atomicAdd(&l.groups_at->all, static_cast<unsigned long long>(l.bundles));
+        atomicAdd(&l.progress->left_out, static_cast<unsigned long long>(left_out));
+        atomicAdd(&l.progress->all, static_cast<unsigned long long>(l.bundles));
     }
     if (there)
         l.slack[tile.first + at] = slack_of(facts.square[at], facts.lost[at], tile.radius);

@@ -95,7 +95,7 @@ __device__ inline float list_threshold(const View<T> &view, const Layout<T> &l, 
     for (int i = 0; i < count; ++i)
         if (list[i].score < best.score)
             best = list[i];
-    float2 sums = l.measures[tile.first + at];
+    float2 sums = l.rows.measures[tile.first + at];
     widen_lengths(sums.x, sums.y);
     RowFacts<1> facts;
     facts.square[0] = sums.x;
@@ -131,7 +131,7 @@ template <typename T, typename S>
 __device__ inline void conclude(const View<T> &view, const Layout<T> &l, const TileFacts &tile,
                                 const HopperBlock<S> &block, int at, bool there, float limit)
 {
-    const std::int32_t place = tile.first + (there ? at : 0), row = l.order[place];
+    const std::int32_t place = tile.first + (there ? at : 0), row = l.rows.order[place];
     const std::int32_t *centroids = l.centroid + std::int64_t{tile.group} * l.columns;
     const Entry *list = block.list(at);
     const int count = there ? block.counts()[at] : 0;
@@ -163,8 +163,8 @@ __device__ inline void conclude(const View<T> &view, const Layout<T> &l, const T
     const bool long_list = there && bounded && (kept == 0 || kept > found_most), open = long_list && l.second_pass;
     append_by_warp(&l.head->ambiguous[tile.group], open, position);
     if (open) {
-        l.ambiguous[l.groups_at->offset[tile.group] + position] = place;
-        l.threshold[l.groups_at->offset[tile.group] + position] = limit;
+        l.ambiguous[l.rows.facts->offset[tile.group] + position] = place;
+        l.threshold[l.rows.facts->offset[tile.group] + position] = limit;
     }
     const bool left = there && (!bounded || (long_list && !open));
     append_by_warp(&l.head->settle, left, position);

@@ -228,13 +228,13 @@ __device__ inline void decide_narrow(const View<T> &view, const Layout<T> &l, co
                                      std::int32_t *labels)
 {
     const bool there = at < rows.count;
-    const std::int32_t place = rows.first + (there ? at : 0), row = l.order[place];
+    const std::int32_t place = rows.first + (there ? at : 0), row = l.rows.order[place];
     Best found = Best::none();
     NarrowLimits limits = {infinity(), infinity()};
     if (chunk.wanted > 0) {
-        found = look<S>(table, reinterpret_cast<const unsigned *>(l.halves + std::int64_t{place} * l.d8), l.d8 / 2,
-                        own.index);
-        limits = NarrowLimits::of<S>(fmaxf(found.least, own.least), l.measures[place], chunk, view.d);
+        found = look<S>(table, reinterpret_cast<const unsigned *>(l.rows.halves + std::int64_t{place} * l.rows.d8),
+                        l.rows.d8 / 2, own.index);
+        limits = NarrowLimits::of<S>(fmaxf(found.least, own.least), l.rows.measures[place], chunk, view.d);
     }
     const bool bounded = limits.threshold < 0x1p100f; // false for NaN, too
     const bool sole = found.second > limits.limit && own.second > limits.limit;
@@ -244,8 +244,8 @@ __device__ inline void decide_narrow(const View<T> &view, const Layout<T> &l, co
     std::int32_t position;
     append_by_warp(&l.head->ambiguous[rows.group], open, position);
     if (open) {
-        l.ambiguous[l.groups_at->offset[rows.group] + position] = place;
-        l.threshold[l.groups_at->offset[rows.group] + position] = limits.threshold;
+        l.ambiguous[l.rows.facts->offset[rows.group] + position] = place;
+        l.threshold[l.rows.facts->offset[rows.group] + position] = limits.threshold;
     }
     append_by_warp(&l.head->settle, left, position);
     if (left)
@@ -262,7 +262,7 @@ __device__ inline Chunk measure_chunk(const Layout<T> &l, const Rows &rows)
     __syncthreads();
     int own = 0;
     for (int at = static_cast<int>(threadIdx.x); at < rows.count; at += narrow_threads) {
-        float2 sums = l.measures[rows.first + at];
+        float2 sums = l.rows.measures[rows.first + at];
         widen_lengths(sums.x, sums.y);
         const float length = sqrtf(sums.x) + sums.y;
         const float reach = (2.0f * length + l.head->nearest[rows.group]) * (1.0f + 0x1p-10f);
@@ -273,7 +273,7 @@ __device__ inline Chunk measure_chunk(const Layout<T> &l, const Rows &rows)
         atomicMax(&furthest, own);
     __syncthreads();
     const int bucket = bucket_of(__int_as_float(furthest));
-    const bool usable = l.groups_at->usable && !l.head->overflow;
+    const bool usable = l.rows.facts->usable && !l.head->overflow;
     return {l.head->radius[rows.group][bucket], l.head->residual[rows.group][bucket],
             usable ? l.head->bucket_end[rows.group][bucket] : 0};
 }
@@ -284,8 +284,8 @@ __global__ void __launch_bounds__(narrow_threads, 1)
 {
     extern __shared__ __align__(16) char memory[];
     const NarrowTable<S> table(memory, l.columns);
-    const TileMap map(l.groups_at->count, l.groups_at->offset, chunk_rows);
-    const int lane = static_cast<int>(threadIdx.x & 31), words = l.d8 / 2;
+    const TileMap map(l.rows.facts->count, l.rows.facts->offset, chunk_rows);
+    const int lane = static_cast<int>(threadIdx.x & 31), words = l.rows.d8 / 2;
     int group = -1, loaded = 0;
     for (int t = static_cast<int>(blockIdx.x);; t += static_cast<int>(gridDim.x)) {
         Rows rows = map.at(t);
@@ -310,7 +310,7 @@ __global__ void __launch_bounds__(narrow_threads, 1)
                 for (int h = 0; h < 2; ++h) {
                     const int at = min(first + m * 16 + h * 8 + lane / 4, rows.count - 1);
                     const auto *row =
-                        reinterpret_cast<const unsigned *>(l.halves + (std::int64_t{rows.first} + at) * l.d8);
+                        reinterpret_cast<const unsigned *>(l.rows.halves + (std::int64_t{rows.first} + at) * l.rows.d8);
 #pragma unroll
                     for (int s = 0; s < S; ++s)
 #pragma unroll

@@ -3,14 +3,44 @@
 //
 // Then a tile of rows has few bundles of columns near, and the same ones again (tensor_limits.cuh). Up to 256 sampled
 // centroids form a chain, each the nearest of those left to the one before; centroids follow their nearest sample. Any
-// order is right, a good one leaves much out.
+// order is right, a good one leaves much out. None of it looks at the fit's end: a half of it would leave no order of
+// all rows.
 #pragma once
 
-#include "assign/tensor_pivots.cuh"
 #include "assign/tensor_tile.cuh"
 
 namespace pgkm::cuda::tensor {
 namespace {
+
+__device__ inline int sampled(int i, int sample, int k)
+{
+    return static_cast<int>(std::int64_t{i} * k / sample);
+}
+
+template <typename T>
+__device__ inline float distance_by_warp(const T *a, const T *b, int d)
+{
+    float sum = 0.0f;
+    for (int f = static_cast<int>(threadIdx.x & 31); f < d; f += 32) {
+        const float difference = static_cast<float>(a[f] - b[f]);
+        sum = fmaf(difference, difference, sum);
+    }
+    return fminf(sum_lanes(sum), 3e38f); // NaN too becomes "far"
+}
+
+// Block i: distances from sample i to all samples.
+template <typename T>
+__global__ void pair_kernel(View<T> view, Layout<T> l)
+{
+    const int i = static_cast<int>(blockIdx.x);
+    const T *mine = view.centroids + std::int64_t{sampled(i, l.sample, view.k)} * view.d;
+    for (int j = static_cast<int>(threadIdx.x / 32); j < l.sample; j += static_cast<int>(blockDim.x / 32)) {
+        const T *other = view.centroids + std::int64_t{sampled(j, l.sample, view.k)} * view.d;
+        const float distance = distance_by_warp(mine, other, view.d);
+        if ((threadIdx.x & 31) == 0)
+            l.pairs[i * l.sample + j] = distance;
+    }
+}
 
 // Shared memory of chain_kernel.
 inline std::size_t chain_bytes(int sample)
@@ -21,11 +51,9 @@ inline std::size_t chain_bytes(int sample)
 // One block of 1024, which brings the samples' distances (pair_kernel) near; then one warp: their chain. Of a distance
 // the upper half will do. It is positive, so that its bits compare.
 template <typename T>
-__global__ void __launch_bounds__(1024) chain_kernel(const Control *control, Layout<T> l)
+__global__ void __launch_bounds__(1024) chain_kernel(Layout<T> l)
 {
     extern __shared__ std::uint16_t near_pairs[];
-    if (block_stopped(control))
-        return;
     for (int i = static_cast<int>(threadIdx.x); i < l.sample * l.sample; i += 1024)
         near_pairs[i] = static_cast<std::uint16_t>(__float_as_uint(l.pairs[i]) >> 16);
     __syncthreads();
@@ -53,11 +81,9 @@ __global__ void __launch_bounds__(1024) chain_kernel(const Control *control, Lay
 
 // A block per centroid: its nearest sample.
 template <typename T>
-__global__ void near_kernel(View<T> view, const Control *control, Layout<T> l)
+__global__ void near_kernel(View<T> view, Layout<T> l)
 {
     __shared__ unsigned long long nearest;
-    if (block_stopped(control))
-        return;
     if (threadIdx.x == 0)
         nearest = ~0ULL;
     __syncthreads();
@@ -78,11 +104,9 @@ __global__ void near_kernel(View<T> view, const Control *control, Layout<T> l)
 
 // One block of 1024: each centroid's position.
 template <typename T>
-__global__ void __launch_bounds__(1024) position_kernel(const Control *control, Layout<T> l, int k)
+__global__ void __launch_bounds__(1024) position_kernel(Layout<T> l, int k)
 {
     __shared__ std::int32_t next[256];
-    if (block_stopped(control))
-        return;
     const int i = static_cast<int>(threadIdx.x);
     if (i < 256)
         next[i] = 0;
@@ -100,14 +124,14 @@ __global__ void __launch_bounds__(1024) position_kernel(const Control *control, 
     for (int j = i; j < k; j += 1024)
         l.stable[j] = atomicAdd(&next[l.rank[l.near[j]]], 1);
     if (i == 0)
-        l.groups_at->ordered = 1;
+        l.progress->ordered = 1;
 }
 
 // Positions that share a bin, as a power of two, and the bins of a pivot.
 __host__ __device__ inline int bin_shift(int k)
 {
     int shift = 0;
-    while (((k - 1) >> shift) + 1 > order_bins / max_groups)
+    while (((k - 1) >> shift) + 1 > order_bins / most_pivots)
         ++shift;
     return shift;
 }
@@ -121,27 +145,25 @@ template <typename T>
 __device__ inline int bin_of(const Layout<T> &l, std::int32_t place, int k)
 {
     int g = 0;
-    while (g + 1 < max_groups && place >= l.groups_at->offset[g + 1])
+    while (g + 1 < most_pivots && place >= l.rows.facts->offset[g + 1])
         ++g;
-    const std::int32_t label = l.labels[l.order[place]];
+    const std::int32_t label = l.labels[l.rows.order[place]];
     return g * pivot_bins(k) + (label >= 0 && label < k ? l.stable[label] >> bin_shift(k) : 0);
 }
 
 template <typename T>
-__global__ void bin_kernel(const Control *control, Layout<T> l, std::int32_t n, int k)
+__global__ void bin_kernel(Layout<T> l, std::int32_t n, int k)
 {
     const std::int32_t place = static_cast<std::int32_t>(blockIdx.x * blockDim.x + threadIdx.x);
-    if (place < n && !stopped(control))
+    if (place < n)
         atomicAdd(&l.bins[bin_of(l, place, k)], 1);
 }
 
 // One block of 1024: from counts to first places.
 template <typename T>
-__global__ void __launch_bounds__(1024) first_kernel(const Control *control, Layout<T> l, int bins)
+__global__ void __launch_bounds__(1024) first_kernel(Layout<T> l, int bins)
 {
     __shared__ std::int32_t sums[1024];
-    if (block_stopped(control))
-        return;
     const int each = (bins + 1023) / 1024; // order_bins at most: those beyond `bins` are zero
     const int i = static_cast<int>(threadIdx.x);
     std::int32_t sum = 0;
@@ -165,19 +187,19 @@ __global__ void __launch_bounds__(1024) first_kernel(const Control *control, Lay
 
 // The rows' new order, in the list of rows to settle, which is idle.
 template <typename T>
-__global__ void arrange_kernel(const Control *control, Layout<T> l, std::int32_t n, int k)
+__global__ void arrange_kernel(Layout<T> l, std::int32_t n, int k)
 {
     const std::int32_t place = static_cast<std::int32_t>(blockIdx.x * blockDim.x + threadIdx.x);
-    if (place < n && !stopped(control))
-        l.settle[atomicAdd(&l.bins[bin_of(l, place, k)], 1)] = l.order[place];
+    if (place < n)
+        l.settle[atomicAdd(&l.bins[bin_of(l, place, k)], 1)] = l.rows.order[place];
 }
 
 template <typename T>
-__global__ void adopt_kernel(const Control *control, Layout<T> l, std::int32_t n)
+__global__ void adopt_kernel(Layout<T> l, std::int32_t n)
 {
     const std::int32_t place = static_cast<std::int32_t>(blockIdx.x * blockDim.x + threadIdx.x);
-    if (place < n && !stopped(control))
-        l.order[place] = l.settle[place];
+    if (place < n)
+        l.rows.order[place] = l.settle[place];
 }
 
 template <typename V, typename T>
@@ -199,6 +221,7 @@ void forget_labels(const Stage<T> &stage, const View<T> &view, const Layout<T> &
 {
     if (l.labels == nullptr)
         return;
+    fill_bytes(stage, l.progress, 0, 1);
     fill_bytes(stage, l.labels, 0xff, static_cast<std::size_t>(view.n));
     fill_bytes(stage, l.last, 0, static_cast<std::size_t>(view.k) * static_cast<std::size_t>(view.d));
     forget_gaps(stage, l);
@@ -209,22 +232,21 @@ template <typename T>
 void order_by_labels(const Stage<T> &stage, const View<T> &view, const Layout<T> &l)
 {
     const cudaStream_t stream = stage.stream;
-    const Control *control = stage.control;
     const unsigned clusters = static_cast<unsigned>(view.k), lines = static_cast<unsigned>((view.n + 255) / 256);
     const auto n = static_cast<std::int32_t>(view.n);
-    pair_kernel<<<static_cast<unsigned>(l.sample), 256, 0, stream>>>(view, control, l);
+    pair_kernel<<<static_cast<unsigned>(l.sample), 256, 0, stream>>>(view, l);
     const std::size_t chain = chain_bytes(l.sample);
     allow_memory(chain_kernel<T>, chain);
-    chain_kernel<<<1, 1024, chain, stream>>>(control, l);
-    near_kernel<<<clusters, 256, 0, stream>>>(view, control, l);
-    position_kernel<<<1, 1024, 0, stream>>>(control, l, view.k);
+    chain_kernel<<<1, 1024, chain, stream>>>(l);
+    near_kernel<<<clusters, 256, 0, stream>>>(view, l);
+    position_kernel<<<1, 1024, 0, stream>>>(l, view.k);
     fill_bytes(stage, l.bins, 0, order_bins);
-    bin_kernel<<<lines, 256, 0, stream>>>(control, l, n, view.k);
-    first_kernel<<<1, 1024, 0, stream>>>(control, l, max_groups * pivot_bins(view.k));
-    arrange_kernel<<<lines, 256, 0, stream>>>(control, l, n, view.k);
-    adopt_kernel<<<lines, 256, 0, stream>>>(control, l, n);
+    bin_kernel<<<lines, 256, 0, stream>>>(l, n, view.k);
+    first_kernel<<<1, 1024, 0, stream>>>(l, most_pivots * pivot_bins(view.k));
+    arrange_kernel<<<lines, 256, 0, stream>>>(l, n, view.k);
+    adopt_kernel<<<lines, 256, 0, stream>>>(l, n);
     launched("order of rows by labels");
-    make_halves(stage, view, l);
+    make_halves(stage.context, l.rows);
     forget_gaps(stage, l);
 }
 

@@ -17,10 +17,10 @@ class TileMap {
     __device__ TileMap(const std::int32_t *counts, const std::int32_t *offsets, int rows) : rows_(rows)
     {
         const int lane = static_cast<int>(threadIdx.x & 31);
-        count_ = lane < max_groups ? counts[lane] : 0;
-        offset_ = lane < max_groups ? offsets[lane] : 0;
+        count_ = lane < most_pivots ? counts[lane] : 0;
+        offset_ = lane < most_pivots ? offsets[lane] : 0;
         end_ = (count_ + rows - 1) / rows;
-        for (int step = 1; step < max_groups; step <<= 1) {
+        for (int step = 1; step < most_pivots; step <<= 1) {
             const int before = __shfl_up_sync(~0u, end_, step);
             end_ += lane >= step ? before : 0;
         }
@@ -28,10 +28,10 @@ class TileMap {
     // The t-th tile; group -1 when there is none.
     __device__ Rows at(int t) const
     {
-        const int g = __popc(__ballot_sync(~0u, t >= end_) & ((1u << max_groups) - 1));
+        const int g = __popc(__ballot_sync(~0u, t >= end_) & ((1u << most_pivots) - 1));
         const int from = g == 0 ? 0 : __shfl_sync(~0u, end_, g - 1), skip = (t - from) * rows_;
         const int count = __shfl_sync(~0u, count_, g), offset = __shfl_sync(~0u, offset_, g);
-        return {g == max_groups ? -1 : g, count - skip, offset + skip, nullptr};
+        return {g == most_pivots ? -1 : g, count - skip, offset + skip, nullptr};
     }
 
   private:
@@ -52,8 +52,8 @@ __device__ inline RowInput fetch_row(const Layout<T> &l, const Rows &rows)
     RowInput input = {0, -1, {0.0f, 0.0f}};
     if (at < S::rows && at < rows.count) {
         input.place = rows.places == nullptr ? rows.first + at : rows.places[at];
-        input.row = l.order[input.place];
-        input.sums = l.measures[input.place];
+        input.row = l.rows.order[input.place];
+        input.sums = l.rows.measures[input.place];
     }
     return input;
 }
@@ -64,8 +64,8 @@ __device__ inline void prefetch_rows(const Layout<T> &l, const Rows &rows)
 {
     if (rows.group < 0)
         return;
-    const char *from = reinterpret_cast<const char *>(l.halves + std::int64_t{rows.first} * l.d8);
-    const int bytes = min(S::rows, rows.count) * l.d8 * 2;
+    const char *from = reinterpret_cast<const char *>(l.rows.halves + std::int64_t{rows.first} * l.rows.d8);
+    const int bytes = min(S::rows, rows.count) * l.rows.d8 * 2;
     for (int at = static_cast<int>(threadIdx.x) * 128; at < bytes; at += filter_threads * 128)
         prefetch_line(from + at);
 }
@@ -91,7 +91,7 @@ __device__ inline void begin_tile(const View<T> &view, const Layout<T> &l, const
 template <typename T, typename S>
 __device__ inline int columns_of(const Layout<T> &l, int g, const Block<S> &block)
 {
-    if (!l.groups_at->usable || l.head->overflow)
+    if (!l.rows.facts->usable || l.head->overflow)
         return 0;
     return l.head->bucket_end[g][bucket_of(__int_as_float(block.facts->furthest))];
 }
@@ -126,8 +126,8 @@ __device__ inline void decide(const View<T> &view, const Layout<T> &l, int g, co
     std::int32_t position;
     append_by_warp(&l.head->ambiguous[g], open, position);
     if (open) {
-        l.ambiguous[l.groups_at->offset[g] + position] = block.facts->place[at];
-        l.threshold[l.groups_at->offset[g] + position] = threshold;
+        l.ambiguous[l.rows.facts->offset[g] + position] = block.facts->place[at];
+        l.threshold[l.rows.facts->offset[g] + position] = threshold;
     }
     append_by_warp(&l.head->settle, left, position);
     if (left)
@@ -143,7 +143,7 @@ __global__ void __launch_bounds__(filter_threads, S::columns == 64 ? 3 : 2)
     extern __shared__ __align__(16) char memory[];
     const Block<S> block(memory, view.d);
     Stream<T, S> stream(l, view.d, shared_address(block.tile), shared_address(block.ring));
-    const TileMap map(l.groups_at->count, l.groups_at->offset, S::rows);
+    const TileMap map(l.rows.facts->count, l.rows.facts->offset, S::rows);
     int t = static_cast<int>(blockIdx.x);
     Rows rows = map.at(t);
     RowInput input = fetch_row<T, S>(l, rows);
@@ -207,7 +207,7 @@ __global__ void __launch_bounds__(filter_threads, 2)
     extern __shared__ __align__(16) char memory[];
     const Block<S> block(memory, view.d);
     Stream<T, S> stream(l, view.d, shared_address(block.tile), shared_address(block.ring));
-    const TileMap map(l.head->ambiguous, l.groups_at->offset, S::rows);
+    const TileMap map(l.head->ambiguous, l.rows.facts->offset, S::rows);
     for (int t = static_cast<int>(blockIdx.x);; t += static_cast<int>(gridDim.x)) {
         Rows rows = map.at(t);
         if (__syncthreads_or(rows.group < 0 || stopped(control)))

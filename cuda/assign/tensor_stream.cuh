@@ -109,10 +109,11 @@ class Stream {
 #pragma unroll
         for (int i = 0; i < mine; ++i) {
             const int at = static_cast<int>(threadIdx.x / 4) + i * 64;
-            const bool there = place_[i] >= 0 && piece * 8 < l_.d8;
+            const bool there = place_[i] >= 0 && piece * 8 < l_.rows.d8;
             if (at < S::rows)
-                copy_async_or_zero(tile_ + row_piece(at, piece, width_) * 16,
-                                   there ? l_.halves + std::int64_t{place_[i]} * l_.d8 + piece * 8 : l_.halves, there);
+                copy_async_or_zero(
+                    tile_ + row_piece(at, piece, width_) * 16,
+                    there ? l_.rows.halves + std::int64_t{place_[i]} * l_.rows.d8 + piece * 8 : l_.rows.halves, there);
         }
     }
 

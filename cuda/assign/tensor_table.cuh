@@ -1,4 +1,4 @@
-// tensor_table.cuh - for each pivot, the centroids as fp16 columns in the order of |c'|.
+// tensor_table.cuh - for each pivot that has rows, the centroids as fp16 columns in the order of |c'|.
 //
 // A row at distance rho from its pivot has its nearest centroid within 2 rho + min_j |c'_j| of
 // the pivot (triangle inequality), so that the filter stops after a prefix of the columns. A
@@ -24,7 +24,7 @@ __device__ inline float longest(float norm, float residual)
 template <typename T>
 __device__ inline void note_drift(const View<T> &view, const Layout<T> &l, int j)
 {
-    const T scale = static_cast<T>(l.groups_at->scale);
+    const T scale = static_cast<T>(l.rows.facts->scale);
     float square = 0.0f;
     for (int f = static_cast<int>(threadIdx.x & 31); f < view.d; f += 32) {
         const std::int64_t at = std::int64_t{j} * view.d + f;
@@ -45,10 +45,10 @@ __global__ void facts_kernel(View<T> view, const Control *control, Layout<T> l)
     if (stopped(control))
         return;
     const int j = static_cast<int>((blockIdx.x * blockDim.x + threadIdx.x) / 32), g = static_cast<int>(blockIdx.y);
-    if (j >= view.k)
+    if (j >= view.k || (g > 0 && l.rows.facts->count[g] == 0))
         return;
-    const T scale = static_cast<T>(l.groups_at->scale);
-    const T *mine = view.centroids + std::int64_t{j} * view.d, *pivot = l.pivots + g * view.d;
+    const T scale = static_cast<T>(l.rows.facts->scale);
+    const T *mine = view.centroids + std::int64_t{j} * view.d, *pivot = l.rows.pivots + g * view.d;
     double norm = 0.0;
     float lost = 0.0f;
     for (int f = static_cast<int>(threadIdx.x & 31); f < view.d; f += 32) {
@@ -89,20 +89,20 @@ __device__ inline void prefix(V (&values)[buckets], Join &&join)
 }
 
 // One thread, before each assignment: whether it shall note gaps (tensor_limits.cuh).
-__device__ inline void choose_tracking(Groups &groups)
+__device__ inline void choose_tracking(Progress &progress)
 {
-    if (groups.resting > 0) {
-        --groups.resting;
-        groups.tracked = 0;
-    } else if (groups.tracked >= 2 && 32 * groups.left_out < groups.all) {
-        groups.rest = min(2 * groups.rest + 7, 63);
-        groups.resting = groups.rest - 1;
-        groups.tracked = 0;
+    if (progress.resting > 0) {
+        --progress.resting;
+        progress.tracked = 0;
+    } else if (progress.tracked >= 2 && 32 * progress.left_out < progress.all) {
+        progress.rest = min(2 * progress.rest + 7, 63);
+        progress.resting = progress.rest - 1;
+        progress.tracked = 0;
     } else {
-        groups.rest = groups.tracked >= 2 ? 0 : groups.rest;
-        groups.tracked = min(groups.tracked + 1, 2);
+        progress.rest = progress.tracked >= 2 ? 0 : progress.rest;
+        progress.tracked = min(progress.tracked + 1, 2);
     }
-    groups.left_out = groups.all = 0;
+    progress.left_out = progress.all = 0;
 }
 
 // Block g of 1024: positions of the columns, by |c'| or as they once were ordered, and the bounds for every prefix of
@@ -115,11 +115,11 @@ __global__ void __launch_bounds__(1024) order_kernel(const Control *control, Lay
     __shared__ float residual[buckets];
     __shared__ float radius[buckets];
     __shared__ int nearest;
-    if (block_stopped(control))
-        return;
     const int g = static_cast<int>(blockIdx.x), i = static_cast<int>(threadIdx.x);
+    if (block_stopped(control) || (g > 0 && l.rows.facts->count[g] == 0))
+        return;
     const float2 *facts = l.facts + std::int64_t{g} * l.columns;
-    const bool ordered = l.labels != nullptr && l.groups_at->ordered;
+    const bool ordered = l.labels != nullptr && l.progress->ordered;
     if (i < buckets) {
         end[i] = 0;
         residual[i] = radius[i] = 0.0f;
@@ -127,7 +127,7 @@ __global__ void __launch_bounds__(1024) order_kernel(const Control *control, Lay
     if (i == 0)
         nearest = __float_as_int(infinity());
     if (i == 0 && g == 0 && l.labels != nullptr)
-        choose_tracking(*l.groups_at);
+        choose_tracking(*l.progress);
     __syncthreads();
     for (int j = i; j < k; j += 1024) {
         const float2 c = facts[j];
@@ -165,14 +165,14 @@ template <typename T>
 __global__ void __launch_bounds__(1024) fill_kernel(View<T> view, const Control *control, Layout<T> l)
 {
     __shared__ Bundle parts[bundle_size];
-    if (block_stopped(control))
-        return;
     const int warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x & 31);
     const int position = static_cast<int>(blockIdx.x) * bundle_size + warp, g = static_cast<int>(blockIdx.y);
+    if (block_stopped(control) || (g > 0 && l.rows.facts->count[g] == 0))
+        return;
     const std::int64_t cell = std::int64_t{g} * l.columns + position;
     const int j = l.centroid[cell];
-    const T scale = static_cast<T>(l.groups_at->scale);
-    const T *mine = view.centroids + std::int64_t{j} * view.d, *pivot = l.pivots + g * view.d;
+    const T scale = static_cast<T>(l.rows.facts->scale);
+    const T *mine = view.centroids + std::int64_t{j} * view.d, *pivot = l.rows.pivots + g * view.d;
     __half *column = l.table + cell * l.d32;
     for (int f = lane; f < l.d32; f += 32)
         column[f] = __float2half_rn(j < view.k && f < view.d ? centred(mine[f], pivot[f], scale) : 0.0f);

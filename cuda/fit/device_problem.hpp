@@ -5,10 +5,10 @@
 #include <optional>
 #include <vector>
 
-#include "assign/pivots.hpp"
 #include "fit/peer_sums.hpp"
 #include "plugin/operations.hpp"
 #include "fused/leaves.hpp"
+#include "order/ordered_rows.hpp"
 #include "papers/constant.hpp"
 #include "papers/share_rows.hpp"
 #include "plan/stages.hpp"
@@ -39,10 +39,10 @@ struct DeviceProblem {
     std::optional<StopFlag> stop_flag; // control's
     DeviceArray<std::int32_t> labels;  // of one slice of rows
     Middle<T> middle;
-    PreparedRows prepared;             // by tensor.cu and wide_rows.cu, for resident rows that come again
-    bool iterates = true;              // the same rows come again
-    bool few_iterations = false;       // too few of them to repay an order of the rows
-    std::shared_ptr<RowOrder> order;   // of the problem's rows by pivots
+    PreparedRows prepared;                  // by tensor.cu and wide_rows.cu, for resident rows that come again
+    bool iterates = true;                   // the same rows come again
+    bool few_iterations = false;            // too few of them to repay an order of the rows
+    std::shared_ptr<RowOrder<float>> order; // of the problem's rows by pivots
     DeviceArray<char> kept;            // labels of the last iteration, where sums follow the rows, and entries (sums/)
     std::optional<Leaves> leaves;      // made with them
     std::optional<CpuShare> cpu_share; // of streamed rows

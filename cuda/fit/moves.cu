@@ -1,6 +1,7 @@
 // moves.cu (fit) - iterations in which sums follow the rows: what is kept from one to the next, and whose kernels run.
 #include "fit/device_problem.hpp"
 #include "fused/moves.hpp"
+#include "order/heavy_tails.hpp"
 #include "sums/sorted.hpp"
 
 namespace pgkm::cuda {
@@ -66,7 +67,7 @@ bool DeviceProblem<T>::keeps_labels()
         if (plan.moves == Moves::leaves)
             leaves.emplace(context, values, problem.n_rows, d, k);
         else if (plan.moves == Moves::strips)
-            order = order_rows(context, values, problem.n_rows, d, feature_box(data, problem));
+            order = order_of_loaded(context, values, problem.n_rows, d, pivots_for(problem.n_rows, d, k), false);
     });
     if (!ordered) {
         kept = {};
@@ -95,7 +96,7 @@ MoveArguments DeviceProblem<T>::move_arguments(const UpdateArguments<T> &argumen
         moves.shift = middle.shift;
         moves.reach = middle.reach;
         if (order)
-            moves.pivots = order->rows;
+            moves.ordered = order->rows;
         moves.update = arguments;
         moves.last = {kept.get(), k > 255};
         moves.finish = problem.peers == nullptr;

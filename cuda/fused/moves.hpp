@@ -5,7 +5,7 @@
 #include <type_traits>
 
 #include "plan/stages.hpp"
-#include "device/pivots.hpp"
+#include "order/ordered_rows.hpp"
 #include "fused/leaves.hpp"
 #include "fused/moves.cuh"
 #include "sums/update.cuh"
@@ -16,7 +16,7 @@ struct MoveArguments {
     View<float> view;
     const float *shift; // d: the middle of the whole problem's rows; not read where pivots have their own
     float reach;        // at least |x - shift| of every row
-    PivotedRows pivots;
+    OrderedRows<float> ordered;
     UpdateArguments<float> update;
     KeptLabels last;
     std::int32_t *labels; // where labels alone are wanted: n; else nullptr
@@ -33,7 +33,7 @@ void iterate_few(const Stage<float> &stage, const MoveArguments &arguments);
 void label_few(const Stage<float> &stage, const MoveArguments &arguments); // labels alone
 // d <= 8, more clusters: rows in the leaves of a tree are compared with the centroids on their leaf's list.
 void iterate_leaves(const Stage<float> &stage, const MoveArguments &arguments, const Leaves &leaves);
-// 16 < d <= 64, rows ordered by pivots (device/pivots.hpp): products by the tensor cores.
+// 16 < d <= 64, rows ordered by pivots (order/ordered_rows.hpp): products by the tensor cores.
 void iterate_strips(const Stage<float> &stage, const MoveArguments &arguments);
 
 // Calls launch(part, blocks) for slices of rows of which no block of `most` gets more than

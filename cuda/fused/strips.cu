@@ -1,6 +1,6 @@
 // strips.cu (fused) - an iteration over float32 rows of 17 to 64 features whose scores are
-// products of the tensor cores (halves.cuh), for rows ordered by pivots (pivots.hpp), sums that follow
-// the rows.
+// products of the tensor cores (halves.cuh), for rows ordered by pivots (order/ordered_rows.hpp),
+// sums that follow the rows.
 //
 // A block takes a run of the pivots' order. For each pivot in it, it lists the centroids
 // that can be nearest to one of its rows and splits them around the pivot. Its warps
@@ -29,7 +29,7 @@ __device__ void find_strip(const MoveArguments &a, int first, int end, Strip &st
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
         const int place = min(first + h * 8 + lane / 4, end - 1);
-        strip.row[h] = a.pivots.order != nullptr ? a.pivots.order[place] : place;
+        strip.row[h] = a.ordered.order[place];
     }
     strip.place = min(first + (lane & 1) * 8 + lane / 4, end - 1);
     strip.last = static_cast<const std::uint8_t *>(a.last.values)[strip.place]; // strips_k < 255
@@ -76,9 +76,9 @@ __device__ void take_share(const MoveArguments &a, const Shared &shared, const M
     const int last = static_cast<int>(min(at + a.share, a.end));
     int pivot = 0;
     while (at < last) {
-        while (a.pivots.first_row[pivot + 1] <= at)
+        while (a.ordered.facts->offset[pivot + 1] <= at)
             ++pivot;
-        const int end = static_cast<int>(min(std::int64_t{last}, a.pivots.first_row[pivot + 1]));
+        const int end = min(last, a.ordered.facts->offset[pivot + 1]);
         int first = at + static_cast<int>(threadIdx.x / 32) * strip_rows;
         Strip next;
         find_strip(a, first, end, next);

@@ -187,8 +187,8 @@ __device__ PivotList open_pivot(const MoveArguments &a, const Shared &shared, in
     __shared__ int listed;
     __shared__ Reach reach;
     const Centroids centroids = {a.view.centroids, a.view.k, a.view.d};
-    const float *shift = a.pivots.pivots + std::int64_t{p} * a.view.d;
-    const float radius = a.pivots.radius[p];
+    const float *shift = a.ordered.pivots + std::int64_t{p} * a.view.d;
+    const float radius = a.ordered.facts->radius[p];
     measure_centroids(centroids, shift, shared.squares);
     __syncthreads();
     drop_repeated(centroids, shared);

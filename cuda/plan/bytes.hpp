@@ -37,20 +37,18 @@ constexpr std::uint64_t least_bytes(const Shape &shape, bool has_peers)
 // Distances that greedy k-means++ keeps of each trial's list.
 inline constexpr std::int64_t measured_slots = 1 << 16;
 
-// What greedy k-means++ by filter and gains (seed/greedy.hpp) takes for so many pivots.
-inline std::uint64_t greedy_bytes(const Shape &shape, std::uint64_t pivots)
+// What greedy k-means++ by filter and gains (seed/greedy.hpp) takes.
+inline std::uint64_t greedy_bytes(const Shape &shape)
 {
-    constexpr std::uint64_t features_of_chunk = 32, rows_of_tile = 16;
+    constexpr std::uint64_t most_pivots = 16;
     const auto n = static_cast<std::uint64_t>(shape.n), k = static_cast<std::uint64_t>(shape.k),
-               d = static_cast<std::uint64_t>(shape.d);
-    const std::uint64_t halves = d <= features_of_chunk / 2 ? 32 : (d + features_of_chunk - 1) / features_of_chunk * 64;
-    const std::uint64_t slots = n + rows_of_tile * pivots;
+               d = static_cast<std::uint64_t>(shape.d), halves = 2 * ((d + 7) / 8 * 8);
     const auto trials = static_cast<std::uint64_t>(greedy_trials(shape.k));
-    // Of a slot its halves, facts and position; of a row its nearest distance and weight, masses, an entry of each
-    // trial's list; distances of some entries; the pivots; the rows that are chosen.
-    return slots * (halves + 16) + n * (24 + 4 * trials) +
+    // Of a row its halves, their sums, its place, pivot, position and facts, its nearest distance and weight, masses,
+    // an entry of each trial's list; distances of some entries; the pivots; the rows that are chosen.
+    return n * (halves + 8 + 4 + 1 + 4 + 12 + 24 + 4 * trials) +
            8 * trials * (n < measured_slots ? n + 32 : std::uint64_t{measured_slots}) +
-           pivots * (halves + 64 + d * (shape.float64 ? 8 : 4)) + 8 * k + (std::uint64_t{1} << 20);
+           most_pivots * d * (shape.float64 ? 18 : 10) + 8 * k + (std::uint64_t{1} << 20);
 }
 
 } // namespace pgkm::cuda

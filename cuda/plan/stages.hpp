@@ -25,7 +25,8 @@ struct PreparedRows {
         std::int64_t n;
         std::int32_t k;
         DeviceArray<char> memory;
-        bool first_order = false; // the next assignment shall order the rows anew, by their labels
+        std::shared_ptr<Kept> order = nullptr; // order/, where the assignment needs it
+        bool first_order = false;              // the next assignment shall order the rows anew, by their labels
     };
     std::vector<Part> parts;
     bool refused = false;

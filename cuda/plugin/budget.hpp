@@ -61,13 +61,19 @@ class Claim {
     std::uint64_t bytes_ = 0;
 };
 
+// What was made of loaded rows and may serve once more.
+struct Kept {
+    virtual ~Kept() = default;
+    virtual std::uint64_t bytes() const = 0; // of device memory
+};
+
 // Device memory within a budget. Blocks that are given back are kept for the next request of the same size: a problem
 // takes some twenty arrays, and problems of one call tend to be of one shape. A block may still be in use by kernels
 // when it is given away again, which is right as long as all work on it is in one stream (the chunks' copies wait for
 // the stream of the kernels).
 //
-// What was made of loaded rows and may serve once more is put aside under their address. It is no part of what is used,
-// and goes, as kept blocks do, when memory is short.
+// What was made of loaded rows is put aside under their address when nobody uses it any more. Then it is no part of
+// what is used, and goes, as kept blocks do, when memory is short.
 class DeviceMemory : public Budget {
   public:
     DeviceMemory() : Budget{"device memory"} {}
@@ -127,23 +133,29 @@ class DeviceMemory : public Budget {
     // Loaded rows on the device: where they lie, and how many.
     using RowsKey = std::pair<const void *, std::int64_t>;
 
-    // What was put aside for these rows, or nullptr.
-    std::shared_ptr<void> take_aside(const RowsKey &rows)
+    // What was made of these rows, used by somebody or put aside; nullptr: nothing of that type.
+    template <typename What>
+    std::shared_ptr<What> find_kept(const RowsKey &rows)
     {
+        if (const auto used_by = in_use_.find(rows); used_by != in_use_.end())
+            return std::dynamic_pointer_cast<What>(used_by->second.lock());
         const auto found = aside_.find(rows);
         if (found == aside_.end())
             return nullptr;
-        std::shared_ptr<void> what = unlist(found);
-        return used <= limit || limit == 0 ? what : nullptr;
+        std::shared_ptr<What> what = std::dynamic_pointer_cast<What>(unlist(found));
+        return what != nullptr && (used <= limit || limit == 0) ? keep(rows, std::move(what)) : nullptr;
     }
-    // A pointer to `what`, which takes so many bytes of device memory, that puts it aside when its last copy goes.
+    // A pointer to `what` that puts it aside when its last copy goes.
     template <typename What>
-    std::shared_ptr<What> lasting(const RowsKey &rows, std::shared_ptr<What> what, std::uint64_t bytes)
+    std::shared_ptr<What> keep(const RowsKey &rows, std::shared_ptr<What> what)
     {
         What *address = what.get();
-        return {address, [this, rows, bytes, kept = std::move(what)](What *) mutable noexcept {
-                    put_aside(rows, std::move(kept), bytes);
-                }};
+        std::shared_ptr<What> kept(address, [this, rows, owner = std::move(what)](What *) mutable noexcept {
+            in_use_.erase(rows);
+            put_aside(rows, std::move(owner));
+        });
+        in_use_[rows] = kept;
+        return kept;
     }
     // Before loaded rows go: nothing may be found under their address.
     void drop_aside() noexcept
@@ -168,17 +180,18 @@ class DeviceMemory : public Budget {
     static constexpr std::size_t most_aside = 256;
 
     struct Aside {
-        std::shared_ptr<void> what;
+        std::shared_ptr<Kept> what;
         std::uint64_t bytes;
     };
 
-    void put_aside(const RowsKey &rows, std::shared_ptr<void> &&what, std::uint64_t bytes) noexcept
+    void put_aside(const RowsKey &rows, std::shared_ptr<Kept> &&what) noexcept
     {
         const auto found = aside_.find(rows);
         if (found != aside_.end())
             unlist(found);
         if (aside_.size() >= most_aside)
             return;
+        const std::uint64_t bytes = what->bytes();
         try {
             aside_.insert({rows, Aside{std::move(what), bytes}});
         } catch (...) { // no memory to remember it
@@ -187,11 +200,11 @@ class DeviceMemory : public Budget {
         give(bytes);
         aside_bytes_ += bytes;
     }
-    std::shared_ptr<void> unlist(std::map<RowsKey, Aside>::iterator entry) noexcept
+    std::shared_ptr<Kept> unlist(std::map<RowsKey, Aside>::iterator entry) noexcept
     {
         used += entry->second.bytes; // what its arrays give back when they go
         aside_bytes_ -= entry->second.bytes;
-        std::shared_ptr<void> what = std::move(entry->second.what);
+        std::shared_ptr<Kept> what = std::move(entry->second.what);
         aside_.erase(entry);
         return what;
     }
@@ -204,6 +217,7 @@ class DeviceMemory : public Budget {
     std::size_t spare_bytes_ = 0, most_spare_ = std::size_t{16} << 20;
     bool keeps_ = true;
     std::map<RowsKey, Aside> aside_;
+    std::map<RowsKey, std::weak_ptr<Kept>> in_use_;
     std::uint64_t aside_bytes_ = 0;
 };
 

@@ -4,16 +4,16 @@
 // The trial that leaves the least potential is the one that gains the most: masses of v_i less those of the new v_i,
 // added over the rows that fall. Masses stay as they are but for these rows while some v_i keeps the exponent of the
 // largest, since that alone is in the scale; where none does, all are weighed again.
-// Data: each trial has a list of slots. A slot has a row's position; by that go its v_i and, through the order, values.
-// Threads: 32 pairs of row and trial a warp (listed_rows.cuh), rows by blockIdx.x and trials by blockIdx.y; atomics add
-// integers. The block that finishes last decides for all; with peers that is greedy_peers.cu's.
-// Reference: test/reference/seed.cpp, the same rows.
+// Data: each trial has a list of places. A place has a row's position; by that go its v_i and, through the order,
+// values. Threads: 32 pairs of row and trial a warp (listed_rows.cuh), rows by blockIdx.x and trials by blockIdx.y;
+// atomics add integers. The block that finishes last decides for all; with peers that is greedy_peers.cu's. Reference:
+// test/reference/seed.cpp, the same rows.
 #include <cooperative_groups.h>
 
 #include "plan/stages.hpp"
 #include "seed/greedy_step.cuh"
-#include "seed/halves.cuh"
 #include "seed/listed_rows.cuh"
+#include "seed/trials.cuh"
 
 namespace pgkm::cuda {
 namespace {
@@ -40,7 +40,7 @@ __device__ void tell(const GreedyRows<T> &rows, std::uint32_t position, double n
     rows.changes.nearest[at] = nearest;
 }
 
-// Calls take(slot, position, weighted distance from the trial) for the list's entries from `first` to `end`; by all
+// Calls take(place, position, weighted distance from the trial) for the list's entries from `first` to `end`; by all
 // threads of the blocks with this blockIdx.y. Again: distances that the call before kept are there.
 template <bool Again, typename T, typename Take>
 __device__ void each_listed(const GreedyRows<T> &rows, int trial, std::int64_t first, std::int64_t end, Take &&take)
@@ -53,8 +53,8 @@ __device__ void each_listed(const GreedyRows<T> &rows, int trial, std::int64_t f
     const std::int64_t lane = threadIdx.x & 31, stride = std::int64_t{gridDim.x} * list_threads;
     for (std::int64_t i = first + std::int64_t{blockIdx.x} * list_threads + threadIdx.x; i - lane < end; i += stride) {
         const bool there = i < end;
-        const std::uint32_t slot = there ? rows.lists[trial * rows.own + i] : 0,
-                            position = there ? rows.places[slot] : 0;
+        const std::uint32_t place = there ? rows.lists[trial * rows.own + i] : 0,
+                            position = there ? rows.positions[place] : 0;
         const bool kept = i - lane < rows.most_measured; // of all lanes
         double distance = 0.0;
         if (Again && kept) {
@@ -66,7 +66,7 @@ __device__ void each_listed(const GreedyRows<T> &rows, int trial, std::int64_t f
                 measured[i] = distance;
         }
         if (there)
-            take(slot, position, distance);
+            take(place, position, distance);
     }
 }
 
@@ -75,17 +75,19 @@ __global__ void __launch_bounds__(threads) begin_kernel(GreedyRows<T> rows, std:
 {
     const T *centroid = picked_row(rows, 0);
     const std::int64_t stride = std::int64_t{gridDim.x} * threads;
-    for (std::int64_t i = std::int64_t{blockIdx.x} * threads + threadIdx.x; i < count; i += stride) {
-        const std::uint32_t position = rows.places[first + i];
-        if (position == no_row)
-            continue;
-        const double nearest = weighted(rows, position, distance_ahead(row_at(rows, position), centroid, rows.d));
+    for (std::int64_t i = first + std::int64_t{blockIdx.x} * threads + threadIdx.x; i < first + count; i += stride) {
+        const std::uint32_t position = rows.positions[i];
+        const T *row = rows.ordered.values + std::int64_t{rows.ordered.order[i]} * rows.d;
+        const double nearest = weighted(rows, position, distance_ahead(row, centroid, rows.d));
         rows.nearest[position] = nearest;
         tell(rows, position, nearest);
-        HalfFacts &facts = rows.facts[first + i];
-        facts.reach = reach_of(rows, position, nearest, facts.rounding);
+        float2 sums = rows.ordered.measures[i];
+        const float length = sqrtf(sums.x * (1.0f + sums_error(rows.d))) * (1.0f + 0x1p-22f);
+        widen_lengths(sums.x, sums.y);
+        const float lost = sums.y + 0x1p-40f;
+        rows.facts[i] = {reach_of(rows, position, nearest, lost), length, lost};
     }
-    if (first + count == rows.slots && blockIdx.x == 0 && threadIdx.x == 0)
+    if (first + count == rows.own && blockIdx.x == 0 && threadIdx.x == 0)
         rows.state->rescan = 1;
 }
 
@@ -125,14 +127,14 @@ __global__ void __launch_bounds__(list_threads) update_kernel(GreedyRows<T> rows
     const int exponent = square_exponent(largest), best = state->seed.best;
     unsigned long long fallen = 0;
     each_listed<true>(rows, best, 0, state->open[best],
-                      [&](std::uint32_t slot, std::uint32_t position, double distance) {
+                      [&](std::uint32_t place, std::uint32_t position, double distance) {
                           const double before = rows.nearest[position];
                           if (!(distance < before))
                               return;
                           rows.nearest[position] = distance;
                           tell(rows, position, distance);
-                          HalfFacts &facts = rows.facts[slot];
-                          facts.reach = reach_of(rows, position, distance, facts.rounding);
+                          HalfFacts &facts = rows.facts[place];
+                          facts.reach = reach_of(rows, position, distance, facts.lost);
                           fallen += lower_mass(rows, position, before, distance, exponent) ? 1 : 0;
                       });
     lower_tops<list_threads>(state, fallen);

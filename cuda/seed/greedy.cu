@@ -1,4 +1,4 @@
-// greedy.cu (seed) - the steps of greedy k-means++ by filter and gains: memory, the frame of the halves, the loop.
+// greedy.cu (seed) - the steps of greedy k-means++ by filter and gains: memory and the loop.
 //
 // All of a step's state lies on the device; the host comes back for a cancel alone. Rows are numbered by position, so
 // that v_i and masses of neighbours in canonical order lie together. Where the device has no room for them, the
@@ -6,12 +6,9 @@
 #include "seed/greedy.hpp"
 
 #include <algorithm>
-#include <cmath>
 
-#include "assign/choose_pivots.hpp"
 #include "plan/bytes.hpp"
 #include "plan/stages.hpp"
-#include "plugin/operations.hpp"
 #include "seed/canonical.hpp"
 #include "seed/kernels.hpp"
 
@@ -20,7 +17,6 @@ namespace {
 
 constexpr int threads = 256;
 constexpr std::int64_t least_rows = 1024; // fewer are not worth their halves
-constexpr int chunk_features = 32;
 
 // The lent memory of a peer.
 struct Lent {
@@ -43,40 +39,54 @@ __global__ void __launch_bounds__(threads)
         out[p] = weights[order[p]];
 }
 
+// Positions of own rows by number, of which the first one has the number `first`.
+__global__ void __launch_bounds__(threads)
+    numbers_kernel(const std::uint32_t *order, std::int64_t n, std::int64_t first, std::int64_t own,
+                   std::uint32_t *positions)
+{
+    const std::int64_t stride = std::int64_t{gridDim.x} * threads;
+    for (std::int64_t p = std::int64_t{blockIdx.x} * threads + threadIdx.x; p < n; p += stride) {
+        const std::int64_t i = order[p] - first;
+        if (i >= 0 && i < own)
+            positions[i] = static_cast<std::uint32_t>(p);
+    }
+}
+
+// The same by place; of_number: nullptr where rows are their own positions.
+__global__ void __launch_bounds__(threads)
+    places_kernel(const std::int32_t *rows, const std::uint32_t *of_number, std::int64_t own, std::uint32_t *positions)
+{
+    const std::int64_t stride = std::int64_t{gridDim.x} * threads;
+    for (std::int64_t i = std::int64_t{blockIdx.x} * threads + threadIdx.x; i < own; i += stride)
+        positions[i] = of_number == nullptr ? static_cast<std::uint32_t>(rows[i]) : of_number[rows[i]];
+}
+
 template <typename T>
 class Greedy {
   public:
-    static bool takes(const Context &context, const Frame<T> &frame, std::int32_t d, std::int32_t k)
+    static bool takes(const Context &context, std::int64_t own, std::int32_t d, std::int32_t k)
     {
-        const std::size_t shared = filter_bytes(chunks_of(d), greedy_trials(k));
-        return frame.scale != 0.0 && context.facts.mma && context.facts.capability >= 80 &&
-               shared <= static_cast<std::size_t>(context.facts.shared_bytes_per_block);
+        return context.facts.mma && context.facts.capability >= 80 && own < (std::int64_t{1} << 31) &&
+               filter_bytes(d, greedy_trials(k)) <= static_cast<std::size_t>(context.facts.shared_bytes_per_block);
     }
-    static std::int32_t chunks_of(std::int32_t d) { return (d + chunk_features - 1) / chunk_features; }
-    static std::int32_t pieces_of(std::int32_t d) { return d <= chunk_features / 2 ? 2 : 4; }
 
     // rows: of one device, or the numbers and weights of all that several share.
-    Greedy(Context &context, const SeedRows<T> &rows, const Frame<T> &frame, const SeedKey &key, std::int32_t k,
+    Greedy(Context &context, const SeedRows<T> &rows, const SeedKey &key, std::int32_t k,
            SharedRows<T> *shared = nullptr)
         : context_(context), shared_(shared), k_(k), trials_(greedy_trials(k)), n_(rows.n),
-          own_(shared == nullptr ? rows.n : shared->own()), shift_(context.budget, frame.shift.size()),
-          pivot_values_(context.budget, frame.pivots.size()),
-          pivots_(context.budget, frame.pivots.size() / frame.shift.size() * count(chunks_of(rows.d)) * 4),
-          pivot_count_(static_cast<std::int32_t>(frame.pivots.size() / frame.shift.size())),
-          slots_((own_ / tile_slots + pivot_count_) * tile_slots), places_(context.budget, count(slots_)),
-          halves_(context.budget, count(slots_) * count(chunks_of(rows.d)) * count(pieces_of(rows.d))),
-          facts_(context.budget, count(slots_)), lists_(context.budget, count(own_ * trials_)),
+          own_(shared == nullptr ? rows.n : shared->own()),
+          ordered_(order_of_own(rows.d, shared == nullptr ? rows.values : shared->own_values(), rows.order != nullptr)),
+          positions_(context.budget, count(own_)), facts_(context.budget, count(own_)),
+          lists_(context.budget, count(own_ * trials_)),
           measured_each_((std::min(own_, measured_slots) + 31) / 32 * 32),
           measured_(context.budget, count(measured_each_ * trials_)), nearest_(context.budget, count(n_)),
           slices_(context.budget, count((n_ + seed_slice - 1) / seed_slice)), state_(context.budget, 1),
           chosen_(context.budget, count(k))
     {
         if (shared != nullptr)
-            share(rows.order);
+            share();
         GreedyState *const state = shared == nullptr ? state_.get() : lent_at(shared->lent(), own_).state;
         checked("cudaMemsetAsync", [&] { return cudaMemsetAsync(state, 0, sizeof *state, stream()); });
-        shift_.upload(frame.shift.data(), frame.shift.size(), stream());
-        pivot_values_.upload(frame.pivots.data(), frame.pivots.size(), stream());
         const double *weights = rows.weights;
         if (weights != nullptr && rows.order != nullptr) {
             weights_ = DeviceArray<double>(context.budget, count(n_));
@@ -88,7 +98,6 @@ class Greedy {
         masses_ = {nullptr, weights, rows.masses, n_, rows.d, rows.weight_exponent, nearest_.get()};
         rows_ = {shared == nullptr ? rows.values : shared->own_values() - shared->first() * rows.d,
                  rows.order,
-                 mine_.get(),
                  picked_.get(),
                  shared == nullptr ? Changes{} : lent_at(shared->lent(), own_).changes,
                  weights,
@@ -96,16 +105,9 @@ class Greedy {
                  n_,
                  own_,
                  rows.d,
-                 chunks_of(rows.d),
                  trials_,
-                 frame.scale,
-                 shift_.get(),
-                 slots_,
-                 places_.get(),
-                 pieces_of(rows.d),
-                 halves_.get(),
-                 pivots_.get(),
-                 pivot_count_,
+                 ordered_->rows,
+                 positions_.get(),
                  facts_.get(),
                  lists_.get(),
                  measured_.get(),
@@ -117,12 +119,11 @@ class Greedy {
 
     std::vector<std::int64_t> run()
     {
-        make_halves();
+        find_positions();
         kernels_.weigh(masses_, true);
         pick(true, 1);
         kernels_.choose(1, chosen_.get());
-        in_parts(slots_, 1,
-                 [&](std::int64_t first, std::int64_t some) { begin_nearest(context_, rows_, first, some); });
+        in_parts(own_, 1, [&](std::int64_t first, std::int64_t some) { begin_nearest(context_, rows_, first, some); });
         meet_with_changes(true);
         weigh_again(context_, rows_);
         // So many steps are enqueued at a time as take some 10 ms: a cancel is seen between them.
@@ -149,23 +150,33 @@ class Greedy {
         cuda::in_parts(context_, all, static_cast<double>(distances) * rows_.d, body);
     }
 
-    void make_halves()
+    // Beside loaded rows, which have an order, theirs stays.
+    std::shared_ptr<RowOrder<T>> order_of_own(std::int32_t d, const T *values, bool loaded)
     {
-        halve_pivots(rows_, pivot_values_.get(), stream());
-        in_parts(own_, pivot_count_,
-                 [&](std::int64_t first, std::int64_t some) { group_rows(rows_, first, some, stream()); });
-        checked("cudaMemsetAsync",
-                [&] { return cudaMemsetAsync(rows_.places, 0xff, count(slots_) * sizeof *rows_.places, stream()); });
-        place_rows(rows_, stream());
-        in_parts(slots_, 1,
-                 [&](std::int64_t first, std::int64_t some) { prepare_halves(rows_, first, some, stream()); });
+        const int most = pivots_for(own_, d, k_);
+        return loaded ? order_of_loaded(context_, values, own_, d, most, true)
+                      : order_of_rows(context_, values, own_, d, most, true);
     }
 
-    // What peers take beside: own rows by position, and who lends what.
-    void share(const std::uint32_t *order)
+    // The lists are not in use yet.
+    void find_positions()
     {
-        mine_ = DeviceArray<std::uint32_t>(context_.budget, count(own_));
-        find_own(*shared_, order, mine_.get());
+        const int blocks = context_.facts.multiprocessors * 16;
+        const std::uint32_t *of_number = nullptr;
+        if (rows_.order != nullptr) {
+            of_number = lists_.get();
+            numbers_kernel<<<blocks_for(n_, threads, blocks), threads, 0, stream()>>>(
+                rows_.order, n_, shared_ == nullptr ? 0 : shared_->first(), own_, lists_.get());
+            launched("numbers_kernel");
+        }
+        places_kernel<<<blocks_for(own_, threads, blocks), threads, 0, stream()>>>(ordered_->rows.order, of_number,
+                                                                                   own_, positions_.get());
+        launched("places_kernel");
+    }
+
+    // What peers take beside: the picked rows, and who lends what.
+    void share()
+    {
         picked_ = DeviceArray<T>(context_.budget, count(trials_) * count(shared_->table().d));
         peers_.rows = shared_->table();
         peers_.share = shared_->share();
@@ -213,13 +224,8 @@ class Greedy {
     std::int32_t k_;
     int trials_;
     std::int64_t n_, own_;
-    DeviceArray<T> shift_;
-    DeviceArray<T> pivot_values_;
-    DeviceArray<uint4> pivots_;
-    std::int32_t pivot_count_;
-    std::int64_t slots_;
-    DeviceArray<std::uint32_t> places_;
-    DeviceArray<uint4> halves_;
+    std::shared_ptr<RowOrder<T>> ordered_;
+    DeviceArray<std::uint32_t> positions_;
     DeviceArray<HalfFacts> facts_;
     DeviceArray<std::uint32_t> lists_;
     std::int64_t measured_each_;
@@ -229,7 +235,6 @@ class Greedy {
     DeviceArray<GreedyState> state_;
     DeviceArray<std::int64_t> chosen_;
     DeviceArray<double> weights_; // by position
-    DeviceArray<std::uint32_t> mine_;
     DeviceArray<T> picked_;
     GreedyPeers<T> peers_{};
     SeedRows<T> masses_; // what draws look at
@@ -238,40 +243,6 @@ class Greedy {
 };
 
 } // namespace
-
-// The shift is the mean of some rows: where most of them are, fp16 is finest. Pivots are some of them, where these lie
-// apart.
-template <typename T>
-Frame<T> frame_of(Data &data, const PgkmProblem &problem)
-{
-    constexpr std::int64_t sample = 512;
-    constexpr int most_exponent = 400, half_exponent = 13;
-    const auto d = static_cast<std::size_t>(data.host.d);
-    const T *values = static_cast<const T *>(data.host.values) + problem.first_row * data.host.d;
-    const std::int64_t taken = std::min(sample, problem.n_rows);
-    std::vector<double> mean(d);
-    std::vector<T> rows;
-    for (std::int64_t i = 0; i < taken; ++i) {
-        const T *row = values + i * problem.n_rows / taken * data.host.d;
-        rows.insert(rows.end(), row, row + d);
-        for (std::size_t f = 0; f < d; ++f)
-            mean[f] += static_cast<double>(row[f]) / static_cast<double>(taken);
-    }
-    const Box box = feature_box(data, problem);
-    Frame<T> frame = {std::vector<T>(d), choose_pivots(rows, d, most_pivots), 0.0};
-    double reach = 0.0;
-    for (std::size_t f = 0; f < d; ++f) {
-        frame.shift[f] = static_cast<T>(std::clamp(mean[f], box.min[f], box.max[f]));
-        const auto shift = static_cast<double>(frame.shift[f]);
-        reach = std::max({reach, box.max[f] - shift, shift - box.min[f]});
-    }
-    const int exponent = reach > 0.0 ? std::ilogb(reach) : 0;
-    if (std::abs(exponent) <= most_exponent)
-        frame.scale = std::ldexp(1.0, half_exponent - exponent);
-    if (frame.pivots.size() == d)
-        frame.pivots = frame.shift;
-    return frame;
-}
 
 std::size_t greedy_lent_bytes(std::int64_t own)
 {
@@ -284,37 +255,32 @@ std::vector<std::int64_t> greedy_positions(SharedRows<T> &shared, const std::uin
 {
     Context &context = shared.context();
     const std::int32_t d = shared.table().d;
-    const Frame<T> frame = frame_of<T>(shared.data(), problem);
-    if (!Greedy<T>::takes(context, frame, d, problem.k))
+    if (!Greedy<T>::takes(context, shared.own(), d, problem.k))
         throw Error(PGKM_UNSUPPORTED, "such rows are seeded by one device");
     const std::uint64_t of_others = (weights == nullptr ? 8 : 16) * static_cast<std::uint64_t>(shared.n());
-    if (!has_room(context, of_others + greedy_bytes({shared.own(), d, problem.k, sizeof(T) == 8, false}, most_pivots)))
+    if (!has_room(context, of_others + greedy_bytes({shared.own(), d, problem.k, sizeof(T) == 8, false})))
         throw Error(PGKM_LIMIT, "a device has no room to seed its rows");
     const SeedRows<T> rows = {nullptr, weights, nullptr, shared.n(), d, problem.weight_exponent, nullptr, order};
-    return Greedy<T>(context, rows, frame, key, problem.k, &shared).run();
+    return Greedy<T>(context, rows, key, problem.k, &shared).run();
 }
 
 template <typename T>
-std::optional<std::vector<std::int64_t>> greedy_positions(Context &context, const SeedRows<T> &rows,
-                                                          const Frame<T> &frame, const SeedKey &key, std::int32_t k)
+std::optional<std::vector<std::int64_t>> greedy_positions(Context &context, const SeedRows<T> &rows, const SeedKey &key,
+                                                          std::int32_t k)
 {
-    if (k < 2 || rows.n < least_rows || rows.n > most_seed_rows || !Greedy<T>::takes(context, frame, rows.d, k) ||
-        !has_room(context, greedy_bytes({rows.n, rows.d, k, sizeof(T) == 8, false}, most_pivots)))
+    if (k < 2 || rows.n < least_rows || rows.n > most_seed_rows || !Greedy<T>::takes(context, rows.n, rows.d, k) ||
+        !has_room(context, greedy_bytes({rows.n, rows.d, k, sizeof(T) == 8, false})))
         return {};
-    return Greedy<T>(context, rows, frame, key, k).run();
+    return Greedy<T>(context, rows, key, k).run();
 }
 
 template std::vector<std::int64_t> greedy_positions<float>(SharedRows<float> &, const std::uint32_t *, const double *,
                                                            const PgkmProblem &, const SeedKey &);
 template std::vector<std::int64_t> greedy_positions<double>(SharedRows<double> &, const std::uint32_t *, const double *,
                                                             const PgkmProblem &, const SeedKey &);
-template Frame<float> frame_of<float>(Data &, const PgkmProblem &);
-template Frame<double> frame_of<double>(Data &, const PgkmProblem &);
 template std::optional<std::vector<std::int64_t>> greedy_positions<float>(Context &, const SeedRows<float> &,
-                                                                          const Frame<float> &, const SeedKey &,
-                                                                          std::int32_t);
+                                                                          const SeedKey &, std::int32_t);
 template std::optional<std::vector<std::int64_t>> greedy_positions<double>(Context &, const SeedRows<double> &,
-                                                                           const Frame<double> &, const SeedKey &,
-                                                                           std::int32_t);
+                                                                           const SeedKey &, std::int32_t);
 
 } // namespace pgkm::cuda

@@ -6,29 +6,18 @@
 #include <optional>
 #include <vector>
 
-#include "device/pivots.hpp"
+#include "order/ordered_rows.hpp"
 #include "plugin/context.hpp"
 #include "seed/sampler.cuh"
 #include "seed/shared_rows.hpp"
 
 namespace pgkm::cuda {
 
-// Where rows lie, so that fp16 holds them well: (x - shift) scale is at most 2^14. A scale of 0: none does.
-template <typename T>
-struct Frame {
-    std::vector<T> shift;
-    std::vector<T> pivots; // some rows, each near to many; or the shift alone
-    double scale;
-};
-
-template <typename T>
-Frame<T> frame_of(Data &data, const PgkmProblem &problem);
-
 // The positions of the chosen rows, k of them or all that lie apart; nothing where the device has no room for it, or
 // rows are too few or too wide.
 template <typename T>
-std::optional<std::vector<std::int64_t>> greedy_positions(Context &context, const SeedRows<T> &rows,
-                                                          const Frame<T> &frame, const SeedKey &key, std::int32_t k);
+std::optional<std::vector<std::int64_t>> greedy_positions(Context &context, const SeedRows<T> &rows, const SeedKey &key,
+                                                          std::int32_t k);
 
 // The same of the rows of several peers in their canonical order; weights: of all rows by number, or nullptr. Throws
 // PGKM_UNSUPPORTED or PGKM_LIMIT in place of nothing.
@@ -40,19 +29,16 @@ std::size_t greedy_lent_bytes(std::int64_t own);
 
 // ---- what a step's kernels hand to each other ----
 
-inline constexpr int tile_slots = 16;
-inline constexpr std::uint32_t no_row = 0xffffffffu;              // the place of a slot that fills up a tile
+inline constexpr int tile_rows = 16;
 inline constexpr float never_open = -1.0f, always_open = 0x1p60f; // reaches; half the square of one is finite
 
 struct GreedyState {
     SeedState seed;
-    std::uint32_t first_tile[most_pivots + 1]; // of each pivot's rows
-    std::uint32_t next_slot[most_pivots];      // while slots are dealt out
-    std::uint32_t open[most_trials];           // rows on each trial's list
-    unsigned long long tops;                   // rows whose v_i has the exponent of the largest
-    std::uint32_t arrived;                     // blocks of the kernel at hand that are done
-    std::int32_t rescan;                       // no row has that exponent any more: the largest v_i is found anew
-    std::uint32_t changed;                     // rows whose v_i the step has changed, where peers are told of them
+    std::uint32_t open[most_trials]; // rows on each trial's list
+    unsigned long long tops;         // rows whose v_i has the exponent of the largest
+    std::uint32_t arrived;           // blocks of the kernel at hand that are done
+    std::int32_t rescan;             // no row has that exponent any more: the largest v_i is found anew
+    std::uint32_t changed;           // rows whose v_i the step has changed, where peers are told of them
 };
 
 // What peers are told of a step: positions of rows whose v_i has changed, and the new ones.
@@ -61,39 +47,31 @@ struct Changes {
     double *nearest;
 };
 
-// What is known of a row and its halves x~, which are relative to its pivot y (filter.cu).
+// What is known of a row and its halves x~ (filter.cu).
 struct HalfFacts {
-    float reach;    // a trial that lies as far away changes nothing; or never_open, or always_open
-    float length;   // at least |x~|
-    float rounding; // at least |x' - y - x~|
+    float reach;  // a trial that lies as far away changes nothing; or never_open, or always_open
+    float length; // at least |x~|
+    float lost;   // at least |a|
 };
 
 // Rows by position; order says where their values are. Where peers have some of them, `own` are this one's, and the
-// rest of the n rows has weights, v_i and masses alone.
+// rest of the n rows has weights, v_i and masses alone. Own rows have a place, too, in the order of their pivots.
 template <typename T>
 struct GreedyRows {
     const T *values;            // of row 0 by number; own rows alone may be read
     const std::uint32_t *order; // the row at each position; nullptr: rows are their own positions
-    const std::uint32_t *mine;  // own: the positions of own rows; nullptr: they are all
     const T *picked;            // trials x d: the picked rows, wherever they lie; nullptr: they are own ones
     Changes changes;
     const double *weights; // by position, or nullptr
     double *nearest;       // v_i
     std::int64_t n, own;
     std::int32_t d;
-    std::int32_t chunks; // of 32 features, which a row's halves have
     std::int32_t trials;
-    double scale;               // of the halves: a power of two
-    const T *shift;             // d: what is taken from the values before
-    std::int64_t slots;         // of halves, at least own: each pivot's rows fill up tiles
-    std::uint32_t *places;      // slots: the position of the row there, or no_row
-    std::int32_t pieces;        // of eight halves that a slot has of a chunk: 4, or 2 where there are no more
-    uint4 *halves;              // tiles of 16 slots: chunks x slots x pieces (filter.cu)
-    uint4 *pivots;              // pivot_count x chunks x 4: halves of the pivots, scaled as values are
-    std::int32_t pivot_count;   // at most most_pivots
-    HalfFacts *facts;           // slots
-    std::uint32_t *lists;       // trials x own: slots that the filter leaves open
-    double *measured;           // trials x most_measured: distances of the first slots of each list
+    OrderedRows<T> ordered;     // own rows
+    std::uint32_t *positions;   // own: of the row at each place
+    HalfFacts *facts;           // own: by place
+    std::uint32_t *lists;       // trials x own: places of rows that the filter leaves open
+    double *measured;           // trials x most_measured: distances of the first rows of each list
     std::int64_t most_measured; // a multiple of 32
     unsigned long long *slices; // masses of seed_slice positions each
     GreedyState *state;
@@ -101,27 +79,15 @@ struct GreedyRows {
 
 // ---- the kernels' launches, each only enqueued ----
 
-// Halves of the pivots at `values` (device memory).
-template <typename T>
-void halve_pivots(const GreedyRows<T> &rows, const T *values, cudaStream_t stream);
-// The pivots of `count` own rows from `first` on.
-template <typename T>
-void group_rows(const GreedyRows<T> &rows, std::int64_t first, std::int64_t count, cudaStream_t stream);
-// Then the slots of all rows; all places say no_row before.
-template <typename T>
-void place_rows(const GreedyRows<T> &rows, cudaStream_t stream);
-// Halves and facts of `count` slots from `first` on, both multiples of 16.
-template <typename T>
-void prepare_halves(const GreedyRows<T> &rows, std::int64_t first, std::int64_t count, cudaStream_t stream);
 // Shared memory that the filter takes.
-std::size_t filter_bytes(std::int32_t chunks, int trials);
+std::size_t filter_bytes(std::int32_t d, int trials);
 // The lists of the step's trials.
 template <typename T>
 void filter_trials(const Context &context, const GreedyRows<T> &rows);
-// v_i of the rows in `count` slots from `first` on, from the first row that was picked.
+// v_i of the rows at `count` places from `first` on, from the first row that was picked.
 template <typename T>
 void begin_nearest(const Context &context, const GreedyRows<T> &rows, std::int64_t first, std::int64_t count);
-// What each trial gains by `count` slots of its list from `first` on; `last`: and chooses.
+// What each trial gains by `count` rows of its list from `first` on; `last`: and chooses.
 template <typename T>
 void sum_gains(const Context &context, const GreedyRows<T> &rows, std::int64_t first, std::int64_t count, bool last,
                std::int64_t *chosen);
@@ -143,9 +109,6 @@ struct GreedyPeers {
     int share;
 };
 
-// The positions of own rows, in the order of the rows.
-template <typename T>
-void find_own(const SharedRows<T> &shared, const std::uint32_t *order, std::uint32_t *mine);
 // The rows that were picked, to `picked`.
 template <typename T>
 void bring_picked(const Context &context, const GreedyRows<T> &rows, const GreedyPeers<T> &peers, int trials,

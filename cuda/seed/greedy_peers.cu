@@ -13,17 +13,6 @@ namespace {
 
 constexpr int threads = 256;
 
-__global__ void __launch_bounds__(threads)
-    own_kernel(const std::uint32_t *order, std::int64_t n, std::int64_t first, std::int64_t own, std::uint32_t *mine)
-{
-    const std::int64_t stride = std::int64_t{gridDim.x} * threads;
-    for (std::int64_t p = std::int64_t{blockIdx.x} * threads + threadIdx.x; p < n; p += stride) {
-        const std::int64_t i = order[p] - first;
-        if (i >= 0 && i < own)
-            mine[i] = static_cast<std::uint32_t>(p);
-    }
-}
-
 // A block a trial.
 template <typename T>
 __global__ void bring_kernel(GreedyRows<T> rows, RowTable<T> table, T *picked)
@@ -82,15 +71,6 @@ __global__ void __launch_bounds__(threads) take_kernel(GreedyRows<T> rows, Greed
 } // namespace
 
 template <typename T>
-void find_own(const SharedRows<T> &shared, const std::uint32_t *order, std::uint32_t *mine)
-{
-    Context &context = shared.context();
-    own_kernel<<<blocks_for(shared.n(), threads, context.facts.multiprocessors * 16), threads, 0,
-                 context.compute.get()>>>(order, shared.n(), shared.first(), shared.own(), mine);
-    launched("own_kernel");
-}
-
-template <typename T>
 void bring_picked(const Context &context, const GreedyRows<T> &rows, const GreedyPeers<T> &peers, int trials, T *picked)
 {
     bring_kernel<<<static_cast<unsigned>(trials), 128, 0, context.compute.get()>>>(rows, peers.rows, picked);
@@ -113,8 +93,6 @@ void take_changes(const Context &context, const GreedyRows<T> &rows, const Greed
     launched("take_kernel");
 }
 
-template void find_own<float>(const SharedRows<float> &, const std::uint32_t *, std::uint32_t *);
-template void find_own<double>(const SharedRows<double> &, const std::uint32_t *, std::uint32_t *);
 template void bring_picked<float>(const Context &, const GreedyRows<float> &, const GreedyPeers<float> &, int, float *);
 template void bring_picked<double>(const Context &, const GreedyRows<double> &, const GreedyPeers<double> &, int,
                                    double *);

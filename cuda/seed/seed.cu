@@ -28,7 +28,7 @@ std::optional<std::vector<std::int64_t>> positions_of(Data &data, const PgkmProb
     if (data.context.forced.execution != Execution::multi_pass)
         positions = held_positions(data.context, rows, key, problem.k);
     if (!positions)
-        positions = greedy_positions(data.context, rows, frame_of<T>(data, problem), key, problem.k);
+        positions = greedy_positions(data.context, rows, key, problem.k);
     return positions;
 }
 

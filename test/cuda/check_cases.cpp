@@ -384,6 +384,8 @@ std::vector<Case> make_cases(Extent extent)
     // Clusters without rows: rows in several slices and groups of tiles, and iteration after iteration.
     add({.name = "empty among many rows", .n = 60000, .d = 8, .k = 24, .init = PGKM_INIT_RANDOM, .far_start = true});
     add({.name = "empty again", .n = 4000, .d = 4, .k = 40, .distinct = 25, .init = PGKM_INIT_RANDOM});
+    // Labels that relocation asks for, by the order of rows that the sums follow.
+    add({.name = "empty among ordered rows", .n = 20000, .d = 40, .k = 60, .apart = 60.0, .distinct = 45});
     for (const Case &c : wide_cases())
         cases.push_back(c);
     for (const Case &c : shift_cases())

@@ -301,7 +301,7 @@ TEST(Bytes, AFitHasRoomForItsArrays)
 // Those that grow with k: a row's number for each cluster; for each trial a list of rows, and some of their distances.
 TEST(Bytes, SeedingHasRoomForTheRowsItChooses)
 {
-    const auto bytes = [](std::int64_t n, std::int32_t k) { return greedy_bytes({n, 4, k, false, false}, 32); };
+    const auto bytes = [](std::int64_t n, std::int32_t k) { return greedy_bytes({n, 4, k, false, false}); };
     EXPECT_EQ(bytes(1 << 20, 1000000) - bytes(1 << 20, 900000), 8 * 100000); // as many trials
     EXPECT_EQ(bytes(1 << 20, 9) - bytes(1 << 20, 2), 8 * 7 + 2 * (4 * (1 << 20) + 8 * (1 << 16)));
 }
