@@ -104,8 +104,8 @@ void Hamerly<T>::assign(int worker, std::int64_t first, int count, std::int32_t 
             filter(worker, first + done, scratch.dense.data(), std::exchange(scratch.dense_count, 0), labels + done);
         } else {
             int active = screen(scratch, first + done, size, labels + done);
-            // Exact upper bounds first, if they spare enough rows.
-            if (!first_ && tiled_->filter() != nullptr && tiled_->filter()->is_dearer_than_a_distance() &&
+            // Exact upper bounds first, if scores cost more and they spare enough rows.
+            if (!first_ && tiled_->filter() != nullptr && !tiled_->filter()->is_quick() &&
                 (scratch.tried < trial_rows || scratch.kept * 4 < scratch.tried * 3))
                 active = tighten(scratch, first + done, active, labels + done);
             filter(worker, first + done, scratch.active.data(), active, labels + done);
