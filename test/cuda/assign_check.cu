@@ -34,6 +34,12 @@ struct Case {
         control.fill_zero(stream());
         context.wait(stream());
     }
+    // The next case's rows may lie at the same address.
+    ~Case()
+    {
+        prepared = {};
+        context.budget.drop_aside();
+    }
     cudaStream_t stream() const { return context.compute.get(); }
     Stage<T> stage() const
     {
