@@ -51,7 +51,12 @@ void sort_entries(const BlockRunner &runner, const hwy::Sorter &sorter, std::uin
         return;
     }
     std::uint64_t *middle = first + (last - first) / 2;
-    std::nth_element(first, middle, last);
+    std::int64_t steps = 0;
+    std::nth_element(first, middle, last, [&](std::uint64_t a, std::uint64_t b) {
+        if (++steps % steps_per_poll == 0)
+            runner.poll();
+        return a < b;
+    });
     sort_entries(runner, sorter, first, middle);
     sort_entries(runner, sorter, middle, last);
 }
