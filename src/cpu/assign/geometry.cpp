@@ -4,11 +4,14 @@
 #include <algorithm>
 #include <limits>
 
+#include "cpu/unless_short.hpp"
+
 namespace pgkm::cpu {
 namespace {
 
 constexpr std::int32_t max_clusters = 4096;    // their distances take 64 MB
 constexpr std::int32_t max_features = 1 << 22; // distance_above() covers (d + 3) 2^-53
+constexpr int width = block_step;
 
 } // namespace
 
@@ -29,16 +32,32 @@ Geometry<T>::Geometry(const Rows<T> &rows)
 }
 
 template <typename T>
+Geometry<T>::Room::Room(const Rows<T> &rows)
+    : wide(rows.context.budget, rows.k, rows.d), distance(rows.context.budget, std::int64_t{rows.k} * rows.k),
+      at_once(static_cast<std::int32_t>(
+          std::clamp<std::int64_t>(work_per_poll / (std::int64_t{width} * rows.d) / list_panel, 1, 64) * list_panel))
+{
+    for (int worker = 0; worker < rows.pool.size(); ++worker) {
+        block.emplace_back(rows.context.budget, std::int64_t{width} * rows.d);
+        apart.emplace_back(rows.context.budget, std::int64_t{width} * at_once);
+    }
+}
+
+template <typename T>
+bool Geometry<T>::make_room()
+{
+    if (!room_)
+        room_ = unless_short([&] { return std::make_unique<Room>(rows_); });
+    return room_ != nullptr;
+}
+
+template <typename T>
 void Geometry<T>::set(const T *centroids, bool distances)
 {
     follow(centroids);
     first_ = false;
     if (distances) {
-        if (wide_.empty()) {
-            wide_ = WideCentroids(rows_.context.budget, k_, rows_.d);
-            distance_ = Buffer<float>(rows_.context.budget, std::int64_t{k_} * k_);
-        }
-        wide_.set(previous_.data(), rows_);
+        room_->wide.set(previous_.data(), rows_);
         measure();
     } else
         std::fill(half_.begin(), half_.end(), 0.0f);
@@ -77,18 +96,9 @@ void Geometry<T>::follow(const T *centroids)
 template <typename T>
 void Geometry<T>::measure()
 {
-    constexpr int width = block_step;
-    std::vector<Buffer<double>> block;
-    std::vector<Buffer<float>> apart;
-    // Centroids between two looks at the cancel flag.
-    const auto at_once = static_cast<std::int32_t>(
-        std::clamp<std::int64_t>(work_per_poll / (std::int64_t{width} * rows_.d) / list_panel, 1, 64) * list_panel);
-    for (int worker = 0; worker < rows_.pool.size(); ++worker) {
-        block.emplace_back(rows_.context.budget, std::int64_t{width} * rows_.d);
-        apart.emplace_back(rows_.context.budget, std::int64_t{width} * at_once);
-    }
+    Room &room = *room_;
     rows_.for_ranges(k_, width, [&](std::int64_t first, std::int64_t last, int worker) {
-        double *points = block[worker].data();
+        double *points = room.block[worker].data();
         const int count = static_cast<int>(last - first);
         const T *rows[width];
         float nearest[width];
@@ -96,14 +106,14 @@ void Geometry<T>::measure()
             rows[i] = previous_.data() + (first + i) * rows_.d;
         std::fill_n(nearest, width, std::numeric_limits<float>::infinity());
         kernels_.pack(rows, count, rows_.d, width, points);
-        for (std::int32_t j = 0; j < k_; j += at_once) {
+        for (std::int32_t j = 0; j < k_; j += room.at_once) {
             rows_.context.poll();
-            const int size = std::min(at_once, k_ - j);
-            float *own = apart[worker].data();
-            kernels_.apart(points, width, rows_.d, wide_.data() + std::int64_t{j} * rows_.d, size, own);
+            const int size = std::min(room.at_once, k_ - j);
+            float *own = room.apart[worker].data();
+            kernels_.apart(points, width, rows_.d, room.wide.data() + std::int64_t{j} * rows_.d, size, own);
             for (int q = 0; q < size; ++q, own += width) {
                 // Distances are symmetric: these go to the line of the other centroid.
-                std::copy_n(own, count, distance_.data() + std::int64_t{j + q} * k_ + first);
+                std::copy_n(own, count, room.distance.data() + std::int64_t{j + q} * k_ + first);
                 if (j + q >= first && j + q < last)
                     own[j + q - first] = std::numeric_limits<float>::infinity();
                 for (int i = 0; i < width; ++i)

@@ -2,6 +2,7 @@
 // inequality needs, rounded so that every conclusion drawn from it is safe.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "cpu/rows.hpp"
@@ -19,20 +20,30 @@ class Geometry {
     // Whether the distances between these centroids can be held, and the error bounds hold.
     static bool fits(const Rows<T> &rows);
 
-    // New centroids, k x d; `distances` says whether those between them are wanted this time. Without them there is
-    // neither wide() nor distance(), and drift().half is 0, or what the caller writes to half().
+    // Memory for distances between centroids; false where there is none.
+    bool make_room();
+    // New centroids, k x d; `distances` says whether those between them are wanted this time: make_room() comes before.
+    // Without them there is neither wide() nor distance(), and drift().half is 0, or what the caller writes to half().
     void set(const T *centroids, bool distances);
     float *half() { return half_.data(); }
 
     // In float64; row k is at infinity, to fill up lists.
-    const double *wide() const { return wide_.data(); }
+    const double *wide() const { return room_->wide.data(); }
     Drift drift() const { return {own_.data(), others_.data(), half_.data()}; }
     // Distances of centroid a to all, rounded down; 0 to itself.
-    const float *distance(std::int32_t a) const { return distance_.data() + std::int64_t{a} * k_; }
+    const float *distance(std::int32_t a) const { return room_->distance.data() + std::int64_t{a} * k_; }
     // `count` centroids (<= k) that lie apart: each is the farthest from those before it.
     std::vector<std::int32_t> spread(std::int32_t count) const;
 
   private:
+    struct Room {
+        explicit Room(const Rows<T> &rows);
+        WideCentroids wide;
+        Buffer<float> distance;            // k x k
+        std::int32_t at_once;              // centroids between two looks at the cancel flag
+        std::vector<Buffer<double>> block; // of each worker
+        std::vector<Buffer<float>> apart;
+    };
     void follow(const T *centroids);
     void measure();
 
@@ -41,9 +52,8 @@ class Geometry {
     std::int32_t k_;
     bool first_ = true;
     Buffer<T> previous_; // k x d
-    WideCentroids wide_;
     Buffer<float> own_, others_, half_;
-    Buffer<float> distance_; // k x k
+    std::unique_ptr<Room> room_;
 };
 
 } // namespace pgkm::cpu

@@ -11,7 +11,6 @@ namespace pgkm::cpu {
 
 class WideCentroids {
   public:
-    WideCentroids() = default;
     WideCentroids(Budget &budget, std::int32_t k, std::int32_t d) : values_(budget, (std::int64_t{k} + list_panel) * d)
     {
         std::fill(values_.end() - list_panel * d, values_.end(), std::numeric_limits<double>::infinity());
@@ -26,7 +25,6 @@ class WideCentroids {
         });
     }
 
-    bool empty() const { return values_.size() == 0; }
     // Rows of d: k, and list_panel at infinity, to fill up panels.
     const double *data() const { return values_.data(); }
 
