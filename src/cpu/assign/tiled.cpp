@@ -65,8 +65,10 @@ void Tiled<T>::begin(const T *centroids)
             }
             return filter;
         });
-        if (!filter_)
+        if (!filter_) {
             scratch_ = std::vector<Scratch>(scratch_.size()); // what was made is of no use
+            direct_ = std::make_unique<Direct<T>>(rows_);
+        }
     }
     centroids_.set(rows_, centroids);
     holds_ = filter_ && filter_->set(centroids_);

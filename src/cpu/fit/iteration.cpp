@@ -4,23 +4,49 @@
 #include <algorithm>
 #include <atomic>
 
+#include "cpu/assign/direct.hpp"
+#include "numeric/error.hpp"
+
 namespace pgkm::cpu {
 
 template <typename T>
 Iteration<T>::Iteration(const Data &data, ThreadPool &pool, const PgkmProblem &problem,
                         std::unique_ptr<Assigner<T>> assigner, std::int32_t *labels)
-    : rows_(data, pool, problem), labels_(labels), assigner_(std::move(assigner)), sums_(rows_, problem)
+    : rows_(data, pool, problem), labels_(labels), sums_(rows_, problem)
 {
-    data.context.assignment.store(assigner_->strategy(), std::memory_order_relaxed);
-    for (int worker = 0; worker < pool.size(); ++worker)
-        fresh_.emplace_back(data.context.budget, assigner_->rows_at_once());
+    use(std::move(assigner));
+}
+
+template <typename T>
+void Iteration<T>::use(std::unique_ptr<Assigner<T>> assigner)
+{
+    assigner_ = std::move(assigner);
+    rows_.context.assignment.store(assigner_->strategy(), std::memory_order_relaxed);
+    for (int worker = 0; worker < rows_.pool.size(); ++worker)
+        fresh_.emplace_back(rows_.context.budget, assigner_->rows_at_once());
+}
+
+// What an assigner keeps may leave no room for what it needs: exact distances to all centroids need least.
+template <typename T>
+void Iteration<T>::begin(const T *centroids)
+{
+    try {
+        return assigner_->begin(centroids);
+    } catch (const Error &error) {
+        if (error.status() != PGKM_LIMIT || assigner_->strategy() == Assignment::direct)
+            throw;
+    }
+    assigner_.reset();
+    fresh_.clear();
+    use(std::make_unique<Direct<T>>(rows_));
+    assigner_->begin(centroids);
 }
 
 template <typename T>
 bool Iteration<T>::run(const T *centroids)
 {
     rows_.context.poll();
-    assigner_->begin(centroids);
+    begin(centroids);
     std::atomic<bool> changed = false;
     for_blocks(rows_, assigner_->rows_at_once(), [&](int worker, std::int64_t first, int count) {
         std::int32_t *old = labels_ + first;

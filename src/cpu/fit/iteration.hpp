@@ -29,6 +29,9 @@ class Iteration {
     const ClusterSums<T> &sums() const { return sums_; }
 
   private:
+    void use(std::unique_ptr<Assigner<T>> assigner);
+    void begin(const T *centroids);
+
     Rows<T> rows_;
     std::int32_t *labels_;
     std::unique_ptr<Assigner<T>> assigner_;

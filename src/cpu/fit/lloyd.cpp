@@ -1,6 +1,8 @@
 // lloyd.cpp - fit(): iterations of Lloyd until labels rest, the drift is small, or max_iter.
 #include "cpu/operations.hpp"
 
+#include <optional>
+
 #include "backend/peers.hpp"
 #include "cpu/fit/lloyd.hpp"
 #include "cpu/fit/new_centroids.hpp"
@@ -17,7 +19,10 @@ void iterate(Iteration<T> &iteration, PgkmProblem &problem, std::int64_t index, 
     problem.converged = 0;
     problem.shift = 0.0;
     while (problem.n_iter < params.max_iter && problem.converged == 0) {
+        // What saves time shall not take the room of the update.
+        std::optional<Reservation> for_update(std::in_place, rows.context.budget, new_centroids_bytes(rows));
         const bool changed = iteration.run(static_cast<const T *>(problem.centroids));
+        for_update.reset();
         problem.shift = new_centroids(rows, problem, params.metric, iteration.sums(), labels);
         ++problem.n_iter;
         problem.converged = !any_of_peers(problem.peers, changed) || problem.shift <= problem.tol;
