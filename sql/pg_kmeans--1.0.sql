@@ -298,34 +298,6 @@ COMMENT ON FUNCTION kmeans_last_run IS 'how the last fit of this session went: t
 
 -- Whole tables
 
-CREATE FUNCTION kmeans_fit(
-    relation regclass, features text[], k bigint,
-    options kmeans_options DEFAULT NULL, weight text DEFAULT NULL,
-    nulls text DEFAULT 'error', filter text DEFAULT NULL, memory text DEFAULT 'auto')
-RETURNS kmeans_model
-AS 'MODULE_PATHNAME', 'pgkm_kmeans_fit'
-LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 1000000 SUPPORT pgkm_plan_support;
-COMMENT ON FUNCTION kmeans_fit IS 'clusters the rows of a table, view or foreign table by the columns that features names';
-
-CREATE FUNCTION kmeans_labels(
-    relation regclass, features text[], k bigint,
-    options kmeans_options DEFAULT NULL, weight text DEFAULT NULL,
-    nulls text DEFAULT 'error', filter text DEFAULT NULL, memory text DEFAULT 'auto')
-RETURNS TABLE (row_ctid tid, cluster_id integer, distance double precision, row_table regclass)
-AS 'MODULE_PATHNAME', 'pgkm_kmeans_labels'
-LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000 ROWS 100000 SUPPORT pgkm_plan_support;
-COMMENT ON FUNCTION kmeans_labels IS 'clusters the rows of a table and returns the cluster id of each row';
-
-CREATE FUNCTION kmeans_cluster(
-    relation regclass, features text[], k bigint,
-    options kmeans_options DEFAULT NULL, weight text DEFAULT NULL,
-    nulls text DEFAULT 'error', filter text DEFAULT NULL, memory text DEFAULT 'auto',
-    label_column text DEFAULT NULL, overwrite boolean DEFAULT false)
-RETURNS kmeans_model
-AS 'MODULE_PATHNAME', 'pgkm_kmeans_cluster'
-LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000000;
-COMMENT ON FUNCTION kmeans_cluster IS 'clusters the rows of a table, writes the cluster id of each row into a column of the table, and returns the model';
-
 CREATE FUNCTION pgkm_new_label(lookup internal, tableoid oid, ctid tid) RETURNS integer
 AS 'MODULE_PATHNAME', 'pgkm_new_label'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
@@ -342,27 +314,6 @@ RETURNS TABLE (row_ctid tid, cluster_id integer, distance double precision, scor
 AS 'MODULE_PATHNAME', 'pgkm_kmeans_outliers'
 LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000 ROWS 100;
 COMMENT ON FUNCTION kmeans_outliers IS 'rows of a table that lie far from the centroids of a model, for their cluster';
-
-CREATE FUNCTION kmeans_sweep(
-    relation regclass, features text[], k_min bigint, k_max bigint,
-    options kmeans_options DEFAULT NULL, weight text DEFAULT NULL,
-    nulls text DEFAULT 'error', filter text DEFAULT NULL, memory text DEFAULT 'auto',
-    sample integer DEFAULT NULL)
-RETURNS TABLE (k bigint, inertia double precision, davies_bouldin double precision, calinski_harabasz double precision,
-    simplified_silhouette double precision, clusters integer, n_iter integer, converged boolean,
-    silhouette double precision, silhouette_error double precision, bic double precision, suggestion text)
-AS 'MODULE_PATHNAME', 'pgkm_kmeans_sweep'
-LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000 ROWS 20 SUPPORT pgkm_plan_support;
-COMMENT ON FUNCTION kmeans_sweep IS 'clusters the rows of a table for each k of a range and returns how good the clusters are';
-
-CREATE FUNCTION kmeans_tree(
-    relation regclass, features text[], branches text DEFAULT NULL, k bigint DEFAULT NULL,
-    options kmeans_options DEFAULT NULL, weight text DEFAULT NULL,
-    nulls text DEFAULT 'error', filter text DEFAULT NULL, memory text DEFAULT 'auto')
-RETURNS TABLE (node_id integer, parent_id integer, level integer, centroid double precision[], size bigint)
-AS 'MODULE_PATHNAME', 'pgkm_kmeans_tree'
-LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000 ROWS 1000;
-COMMENT ON FUNCTION kmeans_tree IS 'divides the rows of a table into clusters and these into clusters, by levels or by bisecting';
 
 CREATE FUNCTION kmeans_load(
     relation regclass, features text[], weight text DEFAULT NULL, nulls text DEFAULT 'error', filter text DEFAULT NULL) RETURNS bigint
@@ -578,15 +529,6 @@ AS 'MODULE_PATHNAME', 'pgkm_pca_final'
 LANGUAGE C IMMUTABLE PARALLEL SAFE COST 10000;
 COMMENT ON FUNCTION pgkm_pca_final IS 'final function of the aggregate pca: computes the components from the covariance';
 
-CREATE FUNCTION pca_fit(
-    relation regclass, features text[],
-    options pca_options DEFAULT NULL, weight text DEFAULT NULL,
-    nulls text DEFAULT 'error', filter text DEFAULT NULL, memory text DEFAULT 'auto')
-RETURNS pca_model
-AS 'MODULE_PATHNAME', 'pgkm_pca_table_fit'
-LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 1000000 SUPPORT pgkm_plan_support;
-COMMENT ON FUNCTION pca_fit IS 'principal component analysis of a table, view or foreign table by the columns that features names';
-
 -- Gaussian mixtures
 
 CREATE TYPE gmm_options AS (
@@ -669,66 +611,70 @@ AS 'MODULE_PATHNAME', 'pgkm_gmm_final'
 LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100 SUPPORT pgkm_plan_support;
 COMMENT ON FUNCTION pgkm_gmm_final IS 'final function of the aggregate gmm: fits the mixture';
 
-CREATE FUNCTION gmm_fit(
-    relation regclass, features text[], k bigint,
-    options gmm_options DEFAULT NULL, weight text DEFAULT NULL,
-    nulls text DEFAULT 'error', filter text DEFAULT NULL, memory text DEFAULT 'auto')
-RETURNS gmm_model
-AS 'MODULE_PATHNAME', 'pgkm_gmm_table_fit'
-LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 1000000 SUPPORT pgkm_plan_support;
-COMMENT ON FUNCTION gmm_fit IS 'Gaussian mixture of a table, view or foreign table by the columns that features names';
-
-CREATE FUNCTION gmm_sweep(
-    relation regclass, features text[], k_min bigint, k_max bigint,
-    options gmm_options DEFAULT NULL, weight text DEFAULT NULL,
-    nulls text DEFAULT 'error', filter text DEFAULT NULL, memory text DEFAULT 'auto')
-RETURNS TABLE (k bigint, log_likelihood double precision, aic double precision, bic double precision,
-    components integer, n_iter integer, converged boolean, suggestion text)
-AS 'MODULE_PATHNAME', 'pgkm_gmm_table_sweep'
-LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000 ROWS 20;
-COMMENT ON FUNCTION gmm_sweep IS 'fits Gaussian mixtures of each number of components of a range and returns how well they describe the rows';
-
-CREATE FUNCTION gmm_labels(
-    relation regclass, features text[], k bigint,
-    options gmm_options DEFAULT NULL, weight text DEFAULT NULL,
-    nulls text DEFAULT 'error', filter text DEFAULT NULL, memory text DEFAULT 'auto')
-RETURNS TABLE (row_ctid tid, component_id integer, row_table regclass)
-AS 'MODULE_PATHNAME', 'pgkm_gmm_table_labels'
-LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000 ROWS 100000 SUPPORT pgkm_plan_support;
-COMMENT ON FUNCTION gmm_labels IS 'fits a Gaussian mixture to the rows of a table and returns the component id of each row';
-
-CREATE FUNCTION gmm_cluster(
-    relation regclass, features text[], k bigint,
-    options gmm_options DEFAULT NULL, weight text DEFAULT NULL,
-    nulls text DEFAULT 'error', filter text DEFAULT NULL, memory text DEFAULT 'auto',
-    label_column text DEFAULT NULL, overwrite boolean DEFAULT false)
-RETURNS gmm_model
-AS 'MODULE_PATHNAME', 'pgkm_gmm_table_cluster'
-LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000000;
-COMMENT ON FUNCTION gmm_cluster IS 'fits a Gaussian mixture to the rows of a table and writes the component id of each row into a column of the table, and returns the model';
-
--- Pictures
-
-CREATE FUNCTION kmeans_plot(
-    relation regclass, features text[], k bigint DEFAULT NULL,
-    options kmeans_options DEFAULT NULL, weight text DEFAULT NULL,
-    nulls text DEFAULT 'error', filter text DEFAULT NULL, memory text DEFAULT 'auto',
-    label_column text DEFAULT NULL, width integer DEFAULT 720, height integer DEFAULT 480, title text DEFAULT NULL,
-    sample integer DEFAULT 5000)
-RETURNS text
-AS 'MODULE_PATHNAME', 'pgkm_clusters_plot'
-LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000;
-COMMENT ON FUNCTION kmeans_plot IS 'draws the clusters of a table, or what its label column says, as SVG';
-
-CREATE FUNCTION kmeans_sweep_plot(
-    relation regclass, features text[], k_min bigint, k_max bigint,
-    options kmeans_options DEFAULT NULL, weight text DEFAULT NULL,
-    nulls text DEFAULT 'error', filter text DEFAULT NULL, memory text DEFAULT 'auto',
-    width integer DEFAULT 720, height integer DEFAULT 480, title text DEFAULT NULL)
-RETURNS text
-AS 'MODULE_PATHNAME', 'pgkm_curves_plot'
-LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000;
-COMMENT ON FUNCTION kmeans_sweep_plot IS 'draws how good the clusters of a table are for each k of a range, as SVG';
+-- Functions over whole tables. All of them take the same about the rows, which stands behind their options (%s).
+DO $do$
+DECLARE
+    shared text := ' DEFAULT NULL, weight text DEFAULT NULL,
+        nulls text DEFAULT ''error'', filter text DEFAULT NULL, memory text DEFAULT ''auto''';
+    made   record;
+BEGIN
+    FOR made IN SELECT * FROM (VALUES
+        ('kmeans_fit', 'k bigint, options kmeans_options%s',
+         'kmeans_model', 'pgkm_kmeans_fit', 'VOLATILE PARALLEL RESTRICTED SUPPORT pgkm_plan_support',
+         'clusters the rows of a table, view or foreign table by the columns that features names'),
+        ('kmeans_labels', 'k bigint, options kmeans_options%s',
+         'TABLE (row_ctid tid, cluster_id integer, distance double precision, row_table regclass)',
+         'pgkm_kmeans_labels', 'STABLE PARALLEL RESTRICTED ROWS 100000 SUPPORT pgkm_plan_support',
+         'clusters the rows of a table and returns the cluster id of each row'),
+        ('kmeans_cluster', 'k bigint, options kmeans_options%s, label_column text DEFAULT NULL, overwrite boolean DEFAULT false',
+         'kmeans_model', 'pgkm_kmeans_cluster', 'VOLATILE PARALLEL UNSAFE',
+         'clusters the rows of a table, writes the cluster id of each row into a column of the table, and returns the model'),
+        ('kmeans_sweep', 'k_min bigint, k_max bigint, options kmeans_options%s, sample integer DEFAULT NULL',
+         'TABLE (k bigint, inertia double precision, davies_bouldin double precision, calinski_harabasz double precision,
+            simplified_silhouette double precision, clusters integer, n_iter integer, converged boolean,
+            silhouette double precision, silhouette_error double precision, bic double precision, suggestion text)',
+         'pgkm_kmeans_sweep', 'STABLE PARALLEL RESTRICTED ROWS 20 SUPPORT pgkm_plan_support',
+         'clusters the rows of a table for each k of a range and returns how good the clusters are'),
+        ('kmeans_tree', 'branches text DEFAULT NULL, k bigint DEFAULT NULL, options kmeans_options%s',
+         'TABLE (node_id integer, parent_id integer, level integer, centroid double precision[], size bigint)',
+         'pgkm_kmeans_tree', 'STABLE PARALLEL RESTRICTED ROWS 1000',
+         'divides the rows of a table into clusters and these into clusters, by levels or by bisecting'),
+        ('pca_fit', 'options pca_options%s',
+         'pca_model', 'pgkm_pca_table_fit', 'VOLATILE PARALLEL RESTRICTED SUPPORT pgkm_plan_support',
+         'principal component analysis of a table, view or foreign table by the columns that features names'),
+        ('gmm_fit', 'k bigint, options gmm_options%s',
+         'gmm_model', 'pgkm_gmm_table_fit', 'VOLATILE PARALLEL RESTRICTED SUPPORT pgkm_plan_support',
+         'Gaussian mixture of a table, view or foreign table by the columns that features names'),
+        ('gmm_sweep', 'k_min bigint, k_max bigint, options gmm_options%s',
+         'TABLE (k bigint, log_likelihood double precision, aic double precision, bic double precision,
+            components integer, n_iter integer, converged boolean, suggestion text)',
+         'pgkm_gmm_table_sweep', 'STABLE PARALLEL RESTRICTED ROWS 20',
+         'fits Gaussian mixtures of each number of components of a range and returns how well they describe the rows'),
+        ('gmm_labels', 'k bigint, options gmm_options%s',
+         'TABLE (row_ctid tid, component_id integer, row_table regclass)',
+         'pgkm_gmm_table_labels', 'STABLE PARALLEL RESTRICTED ROWS 100000 SUPPORT pgkm_plan_support',
+         'fits a Gaussian mixture to the rows of a table and returns the component id of each row'),
+        ('gmm_cluster', 'k bigint, options gmm_options%s, label_column text DEFAULT NULL, overwrite boolean DEFAULT false',
+         'gmm_model', 'pgkm_gmm_table_cluster', 'VOLATILE PARALLEL UNSAFE',
+         'fits a Gaussian mixture to the rows of a table and writes the component id of each row into a column of the table, and returns the model'),
+        ('kmeans_plot',
+         'k bigint DEFAULT NULL, options kmeans_options%s, label_column text DEFAULT NULL,
+            width integer DEFAULT 720, height integer DEFAULT 480, title text DEFAULT NULL, sample integer DEFAULT 5000',
+         'text', 'pgkm_clusters_plot', 'STABLE PARALLEL RESTRICTED',
+         'draws the clusters of a table, or what its label column says, as SVG'),
+        ('kmeans_sweep_plot', 'k_min bigint, k_max bigint, options kmeans_options%s,
+            width integer DEFAULT 720, height integer DEFAULT 480, title text DEFAULT NULL',
+         'text', 'pgkm_curves_plot', 'STABLE PARALLEL RESTRICTED',
+         'draws how good the clusters of a table are for each k of a range, as SVG')
+    ) AS list (name, arguments, result, symbol, properties, comment)
+    LOOP
+        EXECUTE pg_catalog.format(
+            'CREATE FUNCTION %s(relation regclass, features text[], %s) RETURNS %s AS ''MODULE_PATHNAME'', %L LANGUAGE C COST 1000000 %s',
+            made.name, pg_catalog.format(made.arguments, shared), made.result, made.symbol, made.properties);
+        EXECUTE pg_catalog.format('COMMENT ON FUNCTION %s IS %L', made.name, made.comment);
+    END LOOP;
+END
+$do$;
 
 CREATE FUNCTION gmm_plot(
     model gmm_model, width integer DEFAULT 720, height integer DEFAULT 320, title text DEFAULT NULL)
