@@ -36,6 +36,7 @@ SELECT query, pg_temp.outcome(query, true) FROM (VALUES
     ('SELECT kmeans(ARRAY[i], i / 4 + 1) FROM generate_series(1, 9) AS i'),
     ('SELECT kmeans(ARRAY[i], 2, kmeans_options(seed => i / 5)) FROM generate_series(1, 9) AS i'),
     ('SELECT max((m).k) FROM (SELECT i % 2 AS g, kmeans(ARRAY[i, CASE i WHEN 8 THEN ''Infinity'' ELSE 1::real END], 2) AS m FROM generate_series(1, 9) AS i GROUP BY g) AS s'),
+    ('SELECT max((m).k) FROM (SELECT i % 2 AS g, kmeans(ARRAY[CASE i WHEN 7 THEN ''NaN'' ELSE i::float8 END], 2 ORDER BY i DESC) AS m FROM generate_series(1, 9) AS i GROUP BY g, i % 3) AS s'),
     ('SELECT gmm(ARRAY[i, CASE i WHEN 7 THEN 1e200 ELSE 1 END]::float8[], 2) FROM generate_series(1, 9) AS i'),
     ('SELECT pca(ARRAY[i, CASE i WHEN 40 THEN ''NaN'' ELSE 1.0::float8 END]) FROM generate_series(1, 50) AS i'),
     ('SELECT pca(ARRAY[i], CASE WHEN i > 4 THEN pca_options(1) END) FROM generate_series(1, 9) AS i'),

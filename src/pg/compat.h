@@ -23,8 +23,8 @@ extern "C" {
 /*
  * 16 moved the macros of toastable values out of postgres.h (d952373a987b), named the readers of the array of backends
  * anew (8fb13dd6ab5b), asks one function about privileges on objects of all kinds (c727f511bd7f), speaks of locators
- * and numbers of files (b0a55e43299c), and declares what walkers are (1c27d16e6e5c): before, C++ takes the declaration
- * for a function without arguments.
+ * and numbers of files (b0a55e43299c), has the plan sort the rows of an aggregate (1349d2790bf4), and declares what
+ * walkers are (1c27d16e6e5c): before, C++ takes the declaration for a function without arguments.
  */
 #if PG_VERSION_NUM >= 160000
 extern "C" {
@@ -34,6 +34,7 @@ extern "C" {
 #define pgkm_schema_aclcheck(schema, user) object_aclcheck(NamespaceRelationId, schema, user, ACL_USAGE)
 #define pgkm_class_ownercheck(relation, user) object_ownercheck(RelationRelationId, relation, user)
 #define pgkm_file_number(relation) ((relation)->rd_locator.relNumber)
+#define pgkm_aggregate_is_presorted(aggref) ((aggref)->aggpresorted)
 #define pgkm_planstate_tree_walker(node, walker, context) planstate_tree_walker(node, walker, context)
 #define pgkm_expression_tree_walker(node, walker, context) expression_tree_walker(node, walker, context)
 #else
@@ -42,6 +43,7 @@ extern "C" {
 #define pgkm_schema_aclcheck(schema, user) pg_namespace_aclcheck(schema, user, ACL_USAGE)
 #define pgkm_class_ownercheck(relation, user) pg_class_ownercheck(relation, user)
 #define pgkm_file_number(relation) ((relation)->rd_node.relNode)
+#define pgkm_aggregate_is_presorted(aggref) false
 #define pgkm_planstate_tree_walker(node, walker, context) \
     planstate_tree_walker(node, (bool (*)())(void (*)())(walker), context)
 #define pgkm_expression_tree_walker(node, walker, context) \

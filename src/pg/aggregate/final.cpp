@@ -38,6 +38,11 @@ static void count_fit(FunctionCallInfo fcinfo, const PgkmRequest *request, const
     const bool unfinished = pgkm_count_fit(&cache->count, request, result);
     const bool fewer = pgkm_count_fewer(&cache->count, request->algorithm, result, request->k);
 
+    if (fewer) {
+        const char *const name = pgkm_group_name(fcinfo);
+
+        cache->count.group = name == NULL ? NULL : MemoryContextStrdup(fcinfo->flinfo->fn_mcxt, name);
+    }
     if ((unfinished || fewer) && !cache->warns) {
         cache->warns = true;
         RegisterExprContextCallback(CreateExprContext(node->state), warn_at_end, PointerGetDatum(&cache->count));

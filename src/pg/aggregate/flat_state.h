@@ -12,7 +12,7 @@
 
 #include "pg/compat.h"
 
-#include "pg/run/row_context.h"
+#include "pg/aggregate/group_name.h"
 
 /* Where a state lies that the function makes: in the aggregate's memory, outside of an aggregate in the caller's. */
 static inline MemoryContext pgkm_flat_context(FunctionCallInfo fcinfo)
@@ -63,7 +63,7 @@ static Datum pgkm_accumulate(FunctionCallInfo fcinfo, State *state, int64 rows, 
 {
     PgkmRowContext context;
 
-    pgkm_row_of_group(&context, fcinfo, rows + 1);
+    pgkm_row_context_begin(&context, fcinfo, rows + 1);
     state = add(fcinfo, state);
     pgkm_row_context_end(&context);
     if (state == NULL)

@@ -1,8 +1,8 @@
 /*
- * group_name.cpp - the group whose result an aggregate is asked for, for errors.
+ * group_name.cpp - names the group, and the row of it or of a partition, that an error is about.
  *
- * While a final function runs, the executor's node has a row of the group at hand, in which the columns of its key are
- * filled in. EXPLAIN's functions know what these are called.
+ * While a function of an aggregate runs, the executor's node has a row of the group at hand, in which the columns of
+ * its key are filled in. EXPLAIN's functions know what these are called.
  */
 #include "pg/aggregate/group_name.h"
 
@@ -71,13 +71,9 @@ static void append_value(StringInfo text, TupleTableSlot *slot, AttrNumber colum
     appendStringInfoString(text, kept < length ? "..." : "");
 }
 
-char *pgkm_group_name(FunctionCallInfo fcinfo)
+/* The values of the key in the slot; NULL where there are none. */
+static char *name_of(const AggState *node, TupleTableSlot *slot)
 {
-    if (fcinfo->context == NULL || !IsA(fcinfo->context, AggState))
-        return NULL;
-
-    AggState *const node = (AggState *)fcinfo->context;
-    TupleTableSlot *const slot = node->ss.ps.ps_ExprContext->ecxt_outertuple;
     const GroupKey key = key_of(node);
 
     if (key.count == 0 || TupIsNull(slot))
@@ -96,4 +92,55 @@ char *pgkm_group_name(FunctionCallInfo fcinfo)
         append_value(&text, slot, key.columns[i]);
     }
     return text.data;
+}
+
+/* The executor's node; NULL where the caller is no aggregate. */
+static const AggState *node_of(FunctionCallInfo fcinfo)
+{
+    return fcinfo->context != NULL && IsA(fcinfo->context, AggState) ? (const AggState *)fcinfo->context : NULL;
+}
+
+char *pgkm_group_name(FunctionCallInfo fcinfo)
+{
+    const AggState *const node = node_of(fcinfo);
+
+    return node == NULL ? NULL : name_of(node, node->ss.ps.ps_ExprContext->ecxt_outertuple);
+}
+
+/* The same in a transition function. Rows that the node sorts come at the end of their group, when the next one's first
+ * row may have been read. */
+static char *name_in_transition(FunctionCallInfo fcinfo, const AggState *node)
+{
+    const Aggref *const call = AggGetAggref(fcinfo);
+    const bool sorted =
+        call != NULL && (call->aggorder != NIL || call->aggdistinct != NIL) && !pgkm_aggregate_is_presorted(call);
+
+    return sorted ? pgkm_group_name(fcinfo) : name_of(node, node->tmpcontext->ecxt_outertuple);
+}
+
+/* Called while an error is being reported. Only one about values is sure to come where functions can be called. */
+static void tell_row(void *argument)
+{
+    const PgkmRowContext *const context = (const PgkmRowContext *)argument;
+    const AggState *const node = context->fcinfo == NULL ? NULL : node_of(context->fcinfo);
+    const bool is_part = node != NULL && DO_AGGSPLIT_SKIPFINAL(node->aggsplit); /* as in a parallel plan */
+    const char *name = NULL;
+
+    if (node != NULL && ERRCODE_TO_CATEGORY(geterrcode()) == ERRCODE_DATA_EXCEPTION)
+        name = name_in_transition(context->fcinfo, node);
+    if (context->fcinfo == NULL)
+        errcontext("row %lld of the partition", (long long)context->row);
+    else
+        errcontext("row %lld of %sthe group%s%s, skipped rows not counted", (long long)context->row,
+                   is_part ? "this process's part of " : "", name == NULL ? "" : " with ", name == NULL ? "" : name);
+}
+
+void pgkm_row_context_begin(PgkmRowContext *context, FunctionCallInfo fcinfo, int64 row)
+{
+    context->row = row;
+    context->fcinfo = fcinfo;
+    context->callback.callback = tell_row;
+    context->callback.arg = context;
+    context->callback.previous = error_context_stack;
+    error_context_stack = &context->callback;
 }

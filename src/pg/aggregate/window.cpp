@@ -7,12 +7,12 @@
 #include "pg/compat.h"
 
 #include "pg/aggregate/aggregate.h"
+#include "pg/aggregate/group_name.h"
 #include "pg/values/datum.h"
 #include "pg/gmm/gmm.h"
 #include "pg/kmeans/model.h"
 #include "pg/progress.h"
 #include "pg/run/fit_count.h"
-#include "pg/run/row_context.h"
 #include "pg/rows/rows.h"
 
 extern "C" {
@@ -94,7 +94,7 @@ static void read_partition(PartitionFit *fit, int32 *labels, int64 n)
     for (int64 i = 0; i < n; ++i) {
         CHECK_FOR_INTERRUPTS();
         MemoryContextReset(row_context);
-        pgkm_row_of_partition(&place, i + 1);
+        pgkm_row_context_begin(&place, NULL, i + 1);
         labels[i] = read_row(fit, i) ? 0 : NO_LABEL;
         pgkm_row_context_end(&place);
     }

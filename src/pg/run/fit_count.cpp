@@ -37,15 +37,14 @@ static void warn_fewer(const PgkmFitCount *count)
                                : is_mixture           ? psprintf("%s.", same)
                                             : psprintf("%s, or the last iteration left clusters without rows.", same);
 
-    if (count->fits > 1)
-        ereport(WARNING,
-                (errmsg("%lld of %lld fits found fewer %s than k, for example %d instead of %lld",
-                        (long long)count->fewer, (long long)count->fits, things, count->found, (long long)count->k),
-                 errdetail("%s", detail)));
-    else
-        ereport(WARNING,
-                (errmsg("number of %s found (%d) is less than k (%lld)", things, count->found, (long long)count->k),
-                 errdetail("%s", detail)));
+    const char *const group = count->group == NULL ? "" : psprintf("It is the group with %s. ", count->group);
+
+    ereport(WARNING,
+            (count->fits > 1
+                 ? errmsg("%lld of %lld fits found fewer %s than k, for example %d instead of %lld",
+                          (long long)count->fewer, (long long)count->fits, things, count->found, (long long)count->k)
+                 : errmsg("number of %s found (%d) is less than k (%lld)", things, count->found, (long long)count->k),
+             errdetail("%s%s", group, detail)));
 }
 
 void pgkm_warn_counted(const PgkmFitCount *count)

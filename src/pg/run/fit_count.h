@@ -15,6 +15,7 @@ struct PgkmFitCount {
     int32 max_iter; /* of the last of these */
     int64 fewer;
     PgkmAlgorithm algorithm; /* of the first of these, as what follows */
+    const char *group;       /* which one it is, as "region = north"; or NULL */
     int64 k;
     int32 found;
     int64 rows;
