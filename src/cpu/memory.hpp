@@ -35,10 +35,7 @@ class Budget {
 
     void take(std::uint64_t bytes)
     {
-        if (try_take(bytes))
-            return;
-        give_up_spares();
-        if (!try_take(bytes))
+        if (!try_take(bytes) && !take_from_spares(bytes))
             throw Error(PGKM_LIMIT, "the CPU backend needs " + std::to_string((used_.load() + bytes) / 1024) +
                                         " kB of working memory, more than is left of pg_kmeans.memory_limit (" +
                                         std::to_string(limit_ / 1024) + " kB)");
@@ -67,11 +64,17 @@ class Budget {
         used_.fetch_sub(bytes);
         return false;
     }
-    void give_up_spares()
+    // No more spares are given up than it takes. They are asked twice: one may use what another one then gives up.
+    bool take_from_spares(std::uint64_t bytes)
     {
         const std::lock_guard lock(mutex_);
-        for (Spare *spare : spares_)
-            spare->give_up();
+        for (int round = 0; round < 2; ++round)
+            for (Spare *spare : spares_) {
+                spare->give_up();
+                if (try_take(bytes))
+                    return true;
+            }
+        return false;
     }
 
     std::uint64_t limit_;

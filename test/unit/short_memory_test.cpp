@@ -1,6 +1,8 @@
-// What saves time is left out where memory is short: the same centroids with less.
+// What saves time is left out where memory is short: the same results with less, and no limit that is too low beside a
+// lower one that is not.
 #include <atomic>
 #include <cstddef>
+#include <functional>
 #include <thread>
 #include <vector>
 
@@ -25,15 +27,62 @@ class FittedRows : public SeededRows {
         status = table_->fit(data_, &one, 1, &params, &error_);
         return centroids;
     }
+
+    std::vector<double> distances(std::vector<double> centroids)
+    {
+        const PgkmProblem one = problem(centroids);
+        std::vector<double> found(static_cast<std::size_t>(n()));
+        PgkmAssignment wanted = {};
+        wanted.distances = found.data();
+        status = table_->assign(data_, &one, 1, &wanted, &error_);
+        return found;
+    }
+
+    std::vector<std::int32_t> labels_of_sizes(std::vector<double> centroids)
+    {
+        PgkmProblem one = problem(centroids);
+        const PgkmFitParams params = {PGKM_L2, 2};
+        const std::int64_t fair = n() / one.k;
+        const PgkmSizeBounds bounds = {fair - 5, fair + 5};
+        std::vector<std::int32_t> labels(static_cast<std::size_t>(n()));
+        PgkmAssignment wanted = {};
+        wanted.labels = labels.data();
+        status = table_->fit_sizes(data_, &one, 1, &params, &bounds, &wanted, &error_);
+        return labels;
+    }
 };
+
+std::vector<double> uniform(std::size_t count)
+{
+    Draws draws(3);
+    return draws.fill(count, [](Draws &next) { return next.uniform(); });
+}
+
+// From the least limit under which `run` ends well, it does under all higher ones, and with the same result.
+template <typename Result>
+void expect_less_is_enough(const std::vector<double> &rows, std::int32_t d,
+                           const std::function<Result(FittedRows &)> &run)
+{
+    FittedRows without_limit(cpu_backend(), rows, d);
+    const Result expected = run(without_limit);
+    ASSERT_EQ(without_limit.status, PGKM_OK);
+    bool was_enough = false;
+    for (std::uint64_t limit = 20000; limit < 16000000; limit += limit / 20) {
+        FittedRows limited(cpu_backend(), rows, d, {}, limit);
+        const Result result = run(limited);
+        EXPECT_EQ(limited.status, was_enough || limited.status == PGKM_OK ? PGKM_OK : PGKM_LIMIT) << limit;
+        if (limited.status != PGKM_OK)
+            continue;
+        was_enough = true;
+        EXPECT_EQ(result, expected) << limit;
+    }
+    EXPECT_TRUE(was_enough);
+}
 
 TEST(ShortMemory, LeavesOutBoundsOfRows)
 {
     constexpr std::int32_t d = 2, k = 64;
-    constexpr std::size_t n = 50000;
-    Draws draws(3);
-    const std::vector<double> rows = draws.fill(n * d, [](Draws &next) { return next.uniform(); });
-    const std::vector<double> first(rows.begin(), rows.begin() + k * d);
+    const std::vector<double> rows = uniform(50000 * d), first(rows.begin(), rows.begin() + k * d);
     const std::vector<double> expected = FittedRows(cpu_backend(), rows, d).fit(first);
     FittedRows with_labels_alone(cpu_backend(), rows, d, {},
                                  450000); // bounds would be 400,000 beside labels of 200,000
@@ -42,6 +91,40 @@ TEST(ShortMemory, LeavesOutBoundsOfRows)
     FittedRows without_labels(cpu_backend(), rows, d, {}, 100000);
     without_labels.fit(first);
     EXPECT_EQ(without_labels.status, PGKM_LIMIT);
+}
+
+TEST(ShortMemory, FitsAndFillsEmptyClustersUnderEveryLimitAboveTheLeast)
+{
+    for (const std::int32_t d : {2, 40}) {
+        const std::vector<double> rows = uniform(static_cast<std::size_t>(4000 * d));
+        std::vector<double> first(rows.begin(), rows.begin() + 40 * d);
+        std::copy_n(first.begin(), 20 * d, first.begin() + 20 * d); // of equal centroids one has rows
+        expect_less_is_enough<std::vector<double>>(rows, d, [&](FittedRows &data) { return data.fit(first); });
+    }
+}
+
+TEST(ShortMemory, AssignsUnderEveryLimitAboveTheLeast)
+{
+    constexpr std::int32_t d = 40;
+    const std::vector<double> rows = uniform(4000 * d), centroids(rows.begin(), rows.begin() + 200 * d);
+    expect_less_is_enough<std::vector<double>>(rows, d, [&](FittedRows &data) { return data.distances(centroids); });
+}
+
+TEST(ShortMemory, SeedsUnderEveryLimitAboveTheLeast)
+{
+    constexpr std::int32_t d = 10;
+    const std::vector<double> rows = uniform(4000 * d);
+    for (const PgkmInit init : {PGKM_INIT_KMEANS_PLUS_PLUS, PGKM_INIT_KMEANS_PARALLEL})
+        expect_less_is_enough<std::vector<double>>(rows, d,
+                                                   [&](FittedRows &data) { return data.seed_or_none(64, init, 7); });
+}
+
+TEST(ShortMemory, BoundsSizesUnderEveryLimitAboveTheLeast)
+{
+    constexpr std::int32_t d = 2;
+    const std::vector<double> rows = uniform(2000 * d), first(rows.begin(), rows.begin() + 8 * d);
+    expect_less_is_enough<std::vector<std::int32_t>>(rows, d,
+                                                     [&](FittedRows &data) { return data.labels_of_sizes(first); });
 }
 
 // Two small problems need more than half of the memory each, and the second asks while the first has it.

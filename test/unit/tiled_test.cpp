@@ -182,13 +182,6 @@ TYPED_TEST(TiledFilter, TakesIntegersOfAnyShape)
     EXPECT_FALSE(Filtered<TypeParam>(near_subspace(1501, 19, 19, 1.0), 19, 90, nullptr, 400'000).check());
 }
 
-TYPED_TEST(TiledFilter, DoesWithoutAFilterWhereThereIsNoRoom)
-{
-    Filtered<TypeParam> without(near_subspace(1501, 19, 19, 1.0), 19, 90, nullptr, 300'000);
-    without.check();
-    EXPECT_FALSE(without.has_filter());
-}
-
 TYPED_TEST(TiledFilter, TakesAllOfFewCentroids)
 {
     for (const std::int32_t k : {2, 5}) {
@@ -296,7 +289,7 @@ TYPED_TEST(TiledFilter, TakesNoBitsOfThreeValues)
         filter.check();
         EXPECT_FALSE(filter.has_bits()) << at;
     }
-    Filtered<TypeParam> no_room(two_valued(801, 70, 0.2, 3.0), 70, 90, nullptr, 400'000);
+    Filtered<TypeParam> no_room(two_valued(801, 70, 0.2, 3.0), 70, 90, nullptr, 500'000);
     no_room.check();
     EXPECT_FALSE(no_room.has_bits());
 }

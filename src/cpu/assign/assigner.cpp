@@ -4,9 +4,9 @@
 #include "cpu/assign/direct.hpp"
 #include "cpu/assign/hamerly.hpp"
 #include "cpu/assign/tiled.hpp"
-#include "cpu/unless_short.hpp"
 
 namespace pgkm::cpu {
+namespace {
 
 template <typename T>
 std::unique_ptr<Assigner<T>> make_assigner(const Rows<T> &rows, Purpose purpose)
@@ -15,17 +15,37 @@ std::unique_ptr<Assigner<T>> make_assigner(const Rows<T> &rows, Purpose purpose)
     Assignment assignment = rows.context.forced;
     if (assignment == Assignment::automatic)
         assignment = choose_assignment(shape);
-    std::unique_ptr<Assigner<T>> made;
-    if (assignment == Assignment::hamerly && Hamerly<T>::fits(rows))
-        made = unless_short([&] { return std::make_unique<Hamerly<T>>(rows); });
-    if (!made && assignment == Assignment::hamerly)
+    if (assignment == Assignment::hamerly && !may_bound(shape))
         assignment = choose_dense(shape);
-    if (!made && assignment == Assignment::tiled)
-        made = unless_short([&] { return std::make_unique<Tiled<T>>(rows, purpose); });
-    return made ? std::move(made) : std::make_unique<Direct<T>>(rows);
+    if (assignment == Assignment::hamerly)
+        return std::make_unique<Hamerly<T>>(rows);
+    if (assignment == Assignment::tiled)
+        return std::make_unique<Tiled<T>>(rows, purpose);
+    return std::make_unique<Direct<T>>(rows);
 }
 
-template std::unique_ptr<Assigner<float>> make_assigner(const Rows<float> &, Purpose);
-template std::unique_ptr<Assigner<double>> make_assigner(const Rows<double> &, Purpose);
+} // namespace
+
+template <typename T>
+void assign_with(std::unique_ptr<Assigner<T>> &assigner, const Rows<T> &rows, Purpose purpose,
+                 const std::function<void(Assigner<T> &)> &body)
+{
+    try {
+        if (!assigner)
+            assigner = make_assigner(rows, purpose);
+        return body(*assigner);
+    } catch (const Error &error) {
+        if (error.status() != PGKM_LIMIT)
+            throw;
+    }
+    assigner.reset();
+    assigner = std::make_unique<Direct<T>>(rows);
+    body(*assigner);
+}
+
+template void assign_with(std::unique_ptr<Assigner<float>> &, const Rows<float> &, Purpose,
+                          const std::function<void(Assigner<float> &)> &);
+template void assign_with(std::unique_ptr<Assigner<double>> &, const Rows<double> &, Purpose,
+                          const std::function<void(Assigner<double> &)> &);
 
 } // namespace pgkm::cpu

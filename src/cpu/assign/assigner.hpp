@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "cpu/assign/choose.hpp"
@@ -41,7 +42,10 @@ Shape shape_of(const Rows<T> &rows, Purpose purpose)
     return {rows.n, rows.d, rows.k, has_fused(rows.context.instruction_set), purpose == Purpose::iterations};
 }
 
+// Calls body with the assigner, made for the shape where there is none yet. Exact distances to all centroids need the
+// least memory: where there is too little for anything else, they take its place, and body runs again.
 template <typename T>
-std::unique_ptr<Assigner<T>> make_assigner(const Rows<T> &rows, Purpose purpose);
+void assign_with(std::unique_ptr<Assigner<T>> &assigner, const Rows<T> &rows, Purpose purpose,
+                 const std::function<void(Assigner<T> &)> &body);
 
 } // namespace pgkm::cpu

@@ -49,13 +49,19 @@ inline bool has_few(const Shape &shape)
     return shape.fused && shape.k >= 2 && shape.k <= 16 && cost < std::min(direct_cost(shape), tiled_cost(shape));
 }
 
+// Whether bounds on distances hold, and those between the centroids take 64 MB at most.
+inline bool may_bound(const Shape &shape)
+{
+    return shape.k <= 4096 && shape.d <= 1 << 22; // distance_above() covers (d + 3) 2^-53
+}
+
 inline Assignment choose_assignment(const Shape &shape)
 {
     // Bounds cost two numbers per row and a second visit; in a single pass only lists are left
     // of them, and those take more centroids to pay. With few rows the distances between the
     // centroids would cost more than they save.
     const std::int32_t enough = shape.repeats ? (has_few(shape) ? 2 : 32) : 128;
-    if (shape.fused && shape.k >= enough && shape.n >= 8 * std::int64_t{shape.k})
+    if (may_bound(shape) && shape.fused && shape.k >= enough && shape.n >= 8 * std::int64_t{shape.k})
         return Assignment::hamerly;
     return choose_dense(shape);
 }

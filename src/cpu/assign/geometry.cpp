@@ -4,24 +4,12 @@
 #include <algorithm>
 #include <limits>
 
-#include "cpu/unless_short.hpp"
-
 namespace pgkm::cpu {
 namespace {
 
-constexpr std::int32_t max_clusters = 4096;    // their distances take 64 MB
-constexpr std::int32_t max_features = 1 << 22; // distance_above() covers (d + 3) 2^-53
 constexpr int width = block_step;
 
 } // namespace
-
-template <typename T>
-bool Geometry<T>::fits(const Rows<T> &rows)
-{
-    const auto k = static_cast<std::uint64_t>(rows.k), d = static_cast<std::uint64_t>(rows.d);
-    return rows.k <= max_clusters && rows.d <= max_features &&
-           rows.context.budget.allows(4 * k * k + 16 * (k + 1) * d + 512 * d * rows.pool.size());
-}
 
 template <typename T>
 Geometry<T>::Geometry(const Rows<T> &rows)
@@ -44,19 +32,13 @@ Geometry<T>::Room::Room(const Rows<T> &rows)
 }
 
 template <typename T>
-bool Geometry<T>::make_room()
-{
-    if (!room_)
-        room_ = unless_short([&] { return std::make_unique<Room>(rows_); });
-    return room_ != nullptr;
-}
-
-template <typename T>
 void Geometry<T>::set(const T *centroids, bool distances)
 {
     follow(centroids);
     first_ = false;
     if (distances) {
+        if (!room_)
+            room_ = std::make_unique<Room>(rows_);
         room_->wide.set(previous_.data(), rows_);
         measure();
     } else

@@ -17,12 +17,7 @@ class Geometry {
   public:
     explicit Geometry(const Rows<T> &rows);
 
-    // Whether the distances between these centroids can be held, and the error bounds hold.
-    static bool fits(const Rows<T> &rows);
-
-    // Memory for distances between centroids; false where there is none.
-    bool make_room();
-    // New centroids, k x d; `distances` says whether those between them are wanted this time: make_room() comes before.
+    // New centroids, k x d; `distances` says whether those between them are wanted this time.
     // Without them there is neither wide() nor distance(), and drift().half is 0, or what the caller writes to half().
     void set(const T *centroids, bool distances);
     float *half() { return half_.data(); }

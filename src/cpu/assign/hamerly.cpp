@@ -7,8 +7,6 @@
 #include <numeric>
 #include <utility>
 
-#include "numeric/error.hpp"
-
 namespace pgkm::cpu {
 namespace {
 
@@ -55,8 +53,6 @@ Hamerly<T>::Hamerly(const Rows<T> &rows)
     const Shape shape = shape_of(rows, Purpose::iterations);
     if (has_few(shape) || choose_dense(shape) == Assignment::tiled)
         tiled_ = std::make_unique<Tiled<T>>(rows, Purpose::iterations);
-    else if (!geometry_.make_room())
-        throw Error(PGKM_LIMIT, "no room for distances between centroids");
     for (int worker = 0; worker < rows.pool.size(); ++worker)
         scratch_.emplace_back(rows.context.budget, rows.d, rows.k, rows_at_once_);
 }
@@ -76,11 +72,9 @@ void Hamerly<T>::begin(const T *centroids)
         tiled_->begin(centroids);
         lists_ = lists_ && !tiled_->is_quick() && passed * 10 <= looked * 9;
     }
-    const bool wants_distances = lists_ || tiled_->filter() == nullptr;
-    const bool has_distances = wants_distances && geometry_.make_room();
-    lists_ = lists_ && has_distances;
+    const bool has_distances = lists_ || tiled_->filter() == nullptr;
     geometry_.set(centroids, has_distances);
-    if (!has_distances && tiled_->filter() != nullptr)
+    if (!has_distances)
         tiled_->filter()->halve_distances(geometry_.half());
     if (!first_ || !lists_)
         return;

@@ -31,8 +31,6 @@ class Hamerly final : public Assigner<T> {
     void begin(const T *centroids) override;
     void assign(int worker, std::int64_t first, int count, std::int32_t *labels, double *distances) override;
 
-    static bool fits(const Rows<T> &rows) { return Geometry<T>::fits(rows); }
-
   private:
     static constexpr int width = block_step;
     // Rows after which a worker judges whether lists spare enough of the centroids.

@@ -11,7 +11,6 @@
 
 #include "cpu/assign/own_distances.hpp"
 #include "cpu/kernels/list_kernels.hpp"
-#include "cpu/unless_short.hpp"
 
 namespace pgkm::cpu {
 namespace {
@@ -57,17 +56,10 @@ void Tiled<T>::begin(const T *centroids)
     values_ = centroids;
     ++round_;
     if (first && !has_few_) {
-        filter_ = unless_short([&] {
-            std::unique_ptr<Filter<T>> filter = choose_filter();
-            for (Scratch &scratch : scratch_) {
-                scratch.make_room(rows_.context.budget);
-                filter->prepare(scratch.block);
-            }
-            return filter;
-        });
-        if (!filter_) {
-            scratch_ = std::vector<Scratch>(scratch_.size()); // what was made is of no use
-            direct_ = std::make_unique<Direct<T>>(rows_);
+        filter_ = choose_filter();
+        for (Scratch &scratch : scratch_) {
+            scratch.make_room(rows_.context.budget);
+            filter_->prepare(scratch.block);
         }
     }
     centroids_.set(rows_, centroids);

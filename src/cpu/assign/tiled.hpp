@@ -35,8 +35,7 @@ class Tiled final : public Assigner<T> {
     void begin(const T *centroids) override;
     void assign(int worker, std::int64_t first, int count, std::int32_t *labels, double *distances) override;
 
-    // From the first begin() on. NULL: all centroids are candidates, or memory allows no filter and rows meet all by
-    // exact distances.
+    // From the first begin() on. NULL: all centroids are candidates.
     Filter<T> *filter() const { return filter_.get(); }
     // Whether rows need no short lists of centroids.
     bool is_quick() const { return has_few_ || (filter_ && filter_->is_quick()); }

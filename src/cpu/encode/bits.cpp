@@ -6,8 +6,6 @@
 #include <cmath>
 #include <mutex>
 
-#include "cpu/unless_short.hpp"
-
 namespace pgkm::cpu {
 namespace {
 
@@ -279,12 +277,9 @@ bool BitRows<T>::counts_distances() const
 template <typename T>
 std::unique_ptr<Filter<T>> bit_filter(const Rows<T> &rows, std::shared_ptr<const BitRows<T>> bits)
 {
-    const std::uint64_t width = (rows.k + bit_step - 1) / bit_step * bit_step;
-    const std::uint64_t of_worker = tiled_width * width * (sizeof(std::uint16_t) + sizeof(Hit));
-    if (rows.k > most_bit_centroids || bits->most() > most_bits ||
-        !rows.context.budget.allows(2 * width * (rows.d + std::uint64_t{1}) + of_worker * rows.pool.size() + (1 << 16)))
+    if (rows.k > most_bit_centroids || bits->most() > most_bits)
         return nullptr;
-    return unless_short([&] { return std::make_unique<BitFilter<T>>(rows, std::move(bits)); });
+    return std::make_unique<BitFilter<T>>(rows, std::move(bits));
 }
 
 template class BitRows<float>;

@@ -132,7 +132,10 @@ void assign(Data &data, const PgkmProblem *problems, std::int64_t n_problems, Pg
     with_element(data.points, [&](auto element) {
         for_problems(data, problems, n_problems, [&](std::int64_t p, ThreadPool &pool) {
             const Rows<decltype(element)> rows(data, pool, problems[p]);
-            assign_by(*make_assigner(rows, Purpose::single), data, pool, problems[p], assignments[p]);
+            std::unique_ptr<Assigner<decltype(element)>> assigner;
+            assign_with<decltype(element)>(assigner, rows, Purpose::single, [&](auto &made) {
+                assign_by(made, data, pool, problems[p], assignments[p]);
+            });
         });
     });
 }

@@ -3,63 +3,77 @@
 
 #include <algorithm>
 #include <atomic>
+#include <utility>
 
 #include "cpu/assign/direct.hpp"
-#include "numeric/error.hpp"
 
 namespace pgkm::cpu {
 
 template <typename T>
-Iteration<T>::Iteration(const Data &data, ThreadPool &pool, const PgkmProblem &problem,
-                        std::unique_ptr<Assigner<T>> assigner, std::int32_t *labels)
-    : rows_(data, pool, problem), labels_(labels), sums_(rows_, problem)
+Iteration<T>::Iteration(const Data &data, ThreadPool &pool, const PgkmProblem &problem, Purpose purpose,
+                        std::int32_t *labels, Assigner<T> *given)
+    : rows_(data, pool, problem), purpose_(purpose), labels_(labels), given_(given), sums_(rows_, problem)
 {
-    use(std::move(assigner));
+    rows_.context.budget.add(*this);
 }
 
 template <typename T>
-void Iteration<T>::use(std::unique_ptr<Assigner<T>> assigner)
+Iteration<T>::~Iteration()
 {
-    assigner_ = std::move(assigner);
-    rows_.context.assignment.store(assigner_->strategy(), std::memory_order_relaxed);
-    for (int worker = 0; worker < rows_.pool.size(); ++worker)
-        fresh_.emplace_back(rows_.context.budget, assigner_->rows_at_once());
+    rows_.context.budget.remove(*this);
 }
 
-// What an assigner keeps may leave no room for what it needs: exact distances to all centroids need least.
 template <typename T>
-void Iteration<T>::begin(const T *centroids)
+void Iteration<T>::give_up()
 {
-    try {
-        return assigner_->begin(centroids);
-    } catch (const Error &error) {
-        if (error.status() != PGKM_LIMIT || assigner_->strategy() == Assignment::direct)
-            throw;
-    }
+    const std::lock_guard lock(mutex_);
+    is_short_ = is_short_ || assigner_ != nullptr;
     assigner_.reset();
-    fresh_.clear();
-    use(std::make_unique<Direct<T>>(rows_));
-    assigner_->begin(centroids);
 }
 
+// The assigner is out of reach of give_up() while it runs.
 template <typename T>
 bool Iteration<T>::run(const T *centroids)
 {
     rows_.context.poll();
-    begin(centroids);
-    std::atomic<bool> changed = false;
-    for_blocks(rows_, assigner_->rows_at_once(), [&](int worker, std::int64_t first, int count) {
+    changed_ = false;
+    if (given_ != nullptr) {
+        run_by(*given_, centroids);
+    } else {
+        std::unique_ptr<Assigner<T>> assigner;
+        {
+            const std::lock_guard lock(mutex_);
+            assigner = std::move(assigner_);
+        }
+        if (is_short_ && !assigner)
+            assigner = std::make_unique<Direct<T>>(rows_);
+        assign_with<T>(assigner, rows_, purpose_, [&](Assigner<T> &made) { run_by(made, centroids); });
+        const std::lock_guard lock(mutex_);
+        assigner_ = std::move(assigner);
+    }
+    sums_.combine();
+    return changed_;
+}
+
+// Where this ends with an error, rows that have moved have their new labels.
+template <typename T>
+void Iteration<T>::run_by(Assigner<T> &assigner, const T *centroids)
+{
+    rows_.context.assignment.store(assigner.strategy(), std::memory_order_relaxed);
+    assigner.begin(centroids);
+    std::vector<Buffer<std::int32_t>> fresh; // the new labels of a block, of each worker
+    for (int worker = 0; worker < rows_.pool.size(); ++worker)
+        fresh.emplace_back(rows_.context.budget, assigner.rows_at_once());
+    for_blocks(rows_, assigner.rows_at_once(), [&](int worker, std::int64_t first, int count) {
         std::int32_t *old = labels_ + first;
-        std::int32_t *now = fresh_[worker].data();
+        std::int32_t *now = fresh[worker].data();
         std::copy_n(old, count, now);
-        assigner_->assign(worker, first, count, now, nullptr);
+        assigner.assign(worker, first, count, now, nullptr);
         if (sums_.move(worker, first, count, old, now) == 0)
             return;
-        changed.store(true, std::memory_order_relaxed);
+        changed_.store(true, std::memory_order_relaxed);
         std::copy_n(now, count, old);
     });
-    sums_.combine();
-    return changed.load();
 }
 
 template class Iteration<float>;

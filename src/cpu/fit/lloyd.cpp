@@ -1,8 +1,6 @@
 // lloyd.cpp - fit(): iterations of Lloyd until labels rest, the drift is small, or max_iter.
 #include "cpu/operations.hpp"
 
-#include <optional>
-
 #include "backend/peers.hpp"
 #include "cpu/fit/lloyd.hpp"
 #include "cpu/fit/new_centroids.hpp"
@@ -19,10 +17,7 @@ void iterate(Iteration<T> &iteration, PgkmProblem &problem, std::int64_t index, 
     problem.converged = 0;
     problem.shift = 0.0;
     while (problem.n_iter < params.max_iter && problem.converged == 0) {
-        // What saves time shall not take the room of the update.
-        std::optional<Reservation> for_update(std::in_place, rows.context.budget, new_centroids_bytes(rows));
         const bool changed = iteration.run(static_cast<const T *>(problem.centroids));
-        for_update.reset();
         problem.shift = new_centroids(rows, problem, params.metric, iteration.sums(), labels);
         ++problem.n_iter;
         problem.converged = !any_of_peers(problem.peers, changed) || problem.shift <= problem.tol;
@@ -39,8 +34,8 @@ void fit(Data &data, PgkmProblem *problems, std::int64_t n_problems, const PgkmF
     with_element(data.points, [&](auto element) {
         for_problems(data, problems, n_problems, [&](std::int64_t p, ThreadPool &pool) {
             Buffer<std::int32_t> labels(data.context.budget, problems[p].n_rows, -1);
-            Iteration<decltype(element)> iteration(
-                data, pool, problems[p], params->max_iter > 1 ? Purpose::iterations : Purpose::single, labels.data());
+            const Purpose purpose = params->max_iter > 1 ? Purpose::iterations : Purpose::single;
+            Iteration<decltype(element)> iteration(data, pool, problems[p], purpose, labels.data());
             iterate(iteration, problems[p], p, *params, labels.data());
         });
     });

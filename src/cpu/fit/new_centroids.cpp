@@ -13,19 +13,13 @@ namespace {
 
 constexpr std::int64_t sums_per_task = 8192, clusters_per_task = 64;
 
-template <typename T>
-std::int64_t clusters_of_task(const Rows<T> &rows)
-{
-    return std::clamp<std::int64_t>(sums_per_task / rows.d, 1, clusters_per_task);
-}
-
 // The arithmetic of update_centroids(), with the shifts of some clusters at a time. They are added in ascending order,
 // as there.
 template <typename T>
 double update(const Rows<T> &rows, const PgkmProblem &problem, PgkmMetric metric, const Int128 *totals,
               const Int128 *masses)
 {
-    const std::int64_t d = rows.d, per_task = clusters_of_task(rows);
+    const std::int64_t d = rows.d, per_task = std::clamp<std::int64_t>(sums_per_task / d, 1, clusters_per_task);
     const ExactKernels &kernels = exact_kernels(rows.context.instruction_set);
     auto *centroids = static_cast<T *>(problem.centroids);
     Buffer<double> shifts(rows.context.budget, rows.k, 0.0);
@@ -94,13 +88,6 @@ void relocate(const Rows<T> &rows, const PgkmProblem &problem, const std::int32_
 } // namespace
 
 template <typename T>
-std::uint64_t new_centroids_bytes(const Rows<T> &rows)
-{
-    return rows.k * sizeof(double) +
-           static_cast<std::uint64_t>(rows.pool.size() * clusters_of_task(rows) * rows.d) * sizeof(T);
-}
-
-template <typename T>
 double new_centroids(const Rows<T> &rows, const PgkmProblem &problem, PgkmMetric metric, const ClusterSums<T> &sums,
                      const std::int32_t *labels)
 {
@@ -115,8 +102,6 @@ double new_centroids(const Rows<T> &rows, const PgkmProblem &problem, PgkmMetric
     return update(rows, problem, metric, all.totals.data(), all.masses.data());
 }
 
-template std::uint64_t new_centroids_bytes(const Rows<float> &);
-template std::uint64_t new_centroids_bytes(const Rows<double> &);
 template double new_centroids(const Rows<float> &, const PgkmProblem &, PgkmMetric, const ClusterSums<float> &,
                               const std::int32_t *);
 template double new_centroids(const Rows<double> &, const PgkmProblem &, PgkmMetric, const ClusterSums<double> &,

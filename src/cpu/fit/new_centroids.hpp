@@ -11,8 +11,4 @@ template <typename T>
 double new_centroids(const Rows<T> &rows, const PgkmProblem &problem, PgkmMetric metric, const ClusterSums<T> &sums,
                      const std::int32_t *labels);
 
-// What it takes while it runs, where no cluster is empty.
-template <typename T>
-std::uint64_t new_centroids_bytes(const Rows<T> &rows);
-
 } // namespace pgkm::cpu

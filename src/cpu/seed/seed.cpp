@@ -40,26 +40,28 @@ void meet(const Rows<T> &rows, SeedSampler<T> &sampler, const RowList &added)
     T *out = values.data();
     for (const std::int64_t row : added)
         out = std::copy(rows.row(row), rows.row(row) + rows.d, out);
-    const auto assigner = make_assigner(round, Purpose::single);
-    const int block = assigner->rows_at_once();
-    std::vector<Buffer<std::int32_t>> labels;
-    std::vector<Buffer<double>> squares;
-    for (int worker = 0; worker < rows.pool.size(); ++worker) {
-        labels.emplace_back(budget, block);
-        squares.emplace_back(budget, block);
-    }
-    assigner->begin(values.data());
     const auto first_label = static_cast<std::int32_t>(sampler.chosen().size());
-    for_blocks(round, block, [&](int worker, std::int64_t first, int count) {
-        std::int32_t *label = labels[worker].data();
-        double *square = squares[worker].data();
-        std::fill_n(label, count, -1);
-        assigner->assign(worker, first, count, label, square);
-        for (int i = 0; i < count; ++i)
-            if (square[i] < sampler.nearest()[first + i]) {
-                sampler.nearest()[first + i] = square[i];
-                sampler.labels()[first + i] = first_label + label[i];
-            }
+    std::unique_ptr<Assigner<T>> assigner;
+    assign_with<T>(assigner, round, Purpose::single, [&](Assigner<T> &made) {
+        const int block = made.rows_at_once();
+        std::vector<Buffer<std::int32_t>> labels;
+        std::vector<Buffer<double>> squares;
+        for (int worker = 0; worker < rows.pool.size(); ++worker) {
+            labels.emplace_back(budget, block);
+            squares.emplace_back(budget, block);
+        }
+        made.begin(values.data());
+        for_blocks(round, block, [&](int worker, std::int64_t first, int count) {
+            std::int32_t *label = labels[worker].data();
+            double *square = squares[worker].data();
+            std::fill_n(label, count, -1);
+            made.assign(worker, first, count, label, square);
+            for (int i = 0; i < count; ++i)
+                if (square[i] < sampler.nearest()[first + i]) {
+                    sampler.nearest()[first + i] = square[i];
+                    sampler.labels()[first + i] = first_label + label[i];
+                }
+        });
     });
 }
 

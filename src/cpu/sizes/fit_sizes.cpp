@@ -5,7 +5,6 @@
 #include "cpu/operations.hpp"
 
 #include <algorithm>
-#include <utility>
 #include <vector>
 
 #include "cpu/assign/own_distances.hpp"
@@ -63,11 +62,10 @@ void fit_problem(const Data &data, ThreadPool &pool, PgkmProblem &problem, std::
         order = canonical_order(BlockRunner(data.context, &pool == &data.context.pool),
                                 SeedRows<T>{rows.values, nullptr, rows.n, rows.d});
     Buffer<std::int32_t> old(data.context.budget, problem.n_rows, -1);
-    auto balanced = std::make_unique<Balanced<T>>(rows, order.data(), bounds, labels);
-    Balanced<T> &last = *balanced;
-    Iteration<T> iteration(data, pool, problem, std::move(balanced), old.data());
+    Balanced<T> balanced(rows, order.data(), bounds, labels);
+    Iteration<T> iteration(data, pool, problem, Purpose::iterations, old.data(), &balanced);
     iterate(iteration, problem, index, params, old.data());
-    last.begin(static_cast<const T *>(problem.centroids));
+    balanced.begin(static_cast<const T *>(problem.centroids));
 }
 
 } // namespace
