@@ -5,7 +5,6 @@
 
 #include "engine/kmeans/fitter.hpp"
 #include "engine/kmeans/options.hpp"
-#include "engine/kmeans/packed_models.hpp"
 #include "engine/kmeans/sweep.hpp"
 #include "engine/kmeans/work.hpp"
 #include "engine/nodes/nodes.hpp"
@@ -16,29 +15,34 @@
 namespace pgkm {
 namespace {
 
-// Those of groups are packed; others have arrays of rows.
 class ClusterModels : public Models {
   public:
-    ClusterModels(std::vector<Model> &&models, bool of_groups) : models_(std::move(models))
-    {
-        if (!of_groups)
-            return;
-        for (const Model &model : models_)
-            packed_.add(model);
-        models_.clear();
-    }
-    std::int64_t size() const override { return packed_.size() + static_cast<std::int64_t>(models_.size()); }
+    explicit ClusterModels(std::vector<Model> &&models) : models_(std::move(models)) {}
+    std::int64_t size() const override { return static_cast<std::int64_t>(models_.size()); }
     void get(std::int64_t i, PgkmResult *result) const override
     {
-        if (packed_.size() > 0)
-            packed_.get(i, result);
-        else
-            describe(models_[static_cast<std::size_t>(i)], result);
+        const Model &model = models_[at(i)];
+        result->k = model.k;
+        result->d = model.d;
+        result->n = model.n;
+        result->inertia = model.inertia;
+        result->init = model.init;
+        result->n_iter = model.n_iter;
+        result->converged = model.converged ? 1 : 0;
+        result->quality = model.quality;
+        result->centroids = model.centroids.data();
+        result->sizes = model.sizes.data();
+        result->within_ss = model.within_ss.data();
+        result->center = data_or_null(model.center);
+        result->scale = data_or_null(model.scale);
+        result->feature_means = data_or_null(model.mean);
+        result->feature_deviations = data_or_null(model.deviation);
+        result->labels = data_or_null(model.labels);
+        result->distances = data_or_null(model.distances);
     }
 
   private:
-    std::vector<Model> models_;
-    PackedModels packed_; // instead of them
+    const std::vector<Model> models_;
 };
 
 // Values of rows that were brought into batch order.
@@ -76,7 +80,7 @@ std::unique_ptr<Models> fit(const PgkmRequest &request, Workplace *place, Monito
             nodes::transform(place->session.data(), {}, {}, PGKM_L2);
         place->session.unload();
     }
-    return std::make_unique<ClusterModels>(std::move(models), request.n_groups > 0);
+    return std::make_unique<ClusterModels>(std::move(models));
 }
 
 // Of a sweep, for the least and the greatest k.
