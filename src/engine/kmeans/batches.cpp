@@ -13,12 +13,14 @@ namespace {
 template <typename T>
 class BatchFit {
   public:
-    BatchFit(const FitTask &task, std::int32_t d, bool weighted, Session &session, Monitor &monitor,
-             PgkmProblem &problem, std::vector<T> &centroids)
-        : options_(task.options), d_(d), weighted_(weighted), session_(session), monitor_(monitor), problem_(problem),
-          centroids_(centroids), means_(at(std::int64_t{problem.k} * d), 0.0), masses_(at(problem.k), 0.0),
-          totals_(means_.size()), counts_(masses_.size())
+    BatchFit(Fits<T> &fits, std::size_t problem)
+        : fits_(fits), options_(fits.task.options), d_(fits.d()), problem_(fits.problems[problem]),
+          centroids_(fits.centroids[problem]), means_(at(std::int64_t{problem_.k} * d_), 0.0),
+          masses_(at(problem_.k), 0.0), sums_(1)
     {
+        centroids_.resize(means_.size());
+        sums_[0].totals.resize(means_.size());
+        sums_[0].masses.resize(masses_.size());
     }
 
     void run()
@@ -33,7 +35,7 @@ class BatchFit {
             for (std::int64_t j = 0; j < problem_.k; ++j)
                 problem_.shift += exact_distance(centroids_.data() + j * d_, before.data() + j * d_, d_);
             problem_.converged = problem_.shift <= problem_.tol ? 1 : 0;
-            monitor_.count_iteration(problem_.n_iter + 1, problem_.shift);
+            fits_.monitor.count_iteration(problem_.n_iter + 1, problem_.shift);
         }
     }
 
@@ -47,33 +49,29 @@ class BatchFit {
 
     void step(std::int64_t from, std::int64_t to)
     {
-        monitor_.poll();
+        fits_.monitor.poll();
         std::vector<PgkmProblem> batch = {problem_};
         batch[0].first_row += from;
         batch[0].n_rows = to - from;
-        PgkmAssignment wanted = {};
-        wanted.totals = totals_.data();
-        wanted.masses = counts_.data();
-        session_.run(&PgkmBackend::assign, batch, &wanted);
+        fits_.assign(batch, sums_);
         for (std::int32_t j = 0; j < problem_.k; ++j)
-            if (join(counts_[at(j)]) != 0)
+            if (join(sums_[0].masses[at(j)]) != 0)
                 move(j);
     }
 
     // means_ are over all that a centroid has seen, in float64 whatever the rows are.
     void move(std::int32_t j)
     {
-        const Int128 count = join(counts_[at(j)]);
-        const double mass =
-            weighted_ ? scale_by(to_double(count), -problem_.weight_exponent - lower_limb_bits) : to_double(count);
+        const Int128 count = join(sums_[0].masses[at(j)]);
+        const double mass = fits_.mass_of(problem_, count);
         T *const centroid = centroids_.data() + std::int64_t{j} * d_;
         double *const mean = means_.data() + std::int64_t{j} * d_;
         masses_[at(j)] += mass;
         const double share = mass / masses_[at(j)];
         for (std::int32_t f = 0; f < d_; ++f) {
             const PgkmFeatureScale &scale = problem_.feature_scales[f];
-            const double now = mean_of(join(totals_[at(std::int64_t{j} * d_ + f)]), count, scale.origin, scale.exponent,
-                                       problem_.weight_exponent);
+            const double now = mean_of(join(sums_[0].totals[at(std::int64_t{j} * d_ + f)]), count, scale.origin,
+                                       scale.exponent, problem_.weight_exponent);
             mean[f] = share == 1.0 ? now : mean[f] + share * (now - mean[f]);
         }
         std::vector<double> moved(mean, mean + d_);
@@ -82,15 +80,13 @@ class BatchFit {
         std::transform(moved.begin(), moved.end(), centroid, [](double value) { return static_cast<T>(value); });
     }
 
+    Fits<T> &fits_;
     const PgkmOptions &options_;
     const std::int32_t d_;
-    const bool weighted_;
-    Session &session_;
-    Monitor &monitor_;
     PgkmProblem &problem_;
     std::vector<T> &centroids_;
-    std::vector<double> means_, masses_;      // k x d, k
-    std::vector<PgkmInt128> totals_, counts_; // k x d, k: of one batch
+    std::vector<double> means_, masses_; // k x d, k
+    std::vector<Assigned> sums_;         // of one batch
 };
 
 } // namespace
@@ -102,19 +98,13 @@ std::int64_t rows_to_seed(const FitTask &task, const PgkmProblem &problem)
 }
 
 template <typename T>
-void fit_batches(const LoadedRows &rows, const FitTask &task, Session &session, Monitor &monitor,
-                 std::vector<PgkmProblem> &problems, std::vector<std::vector<T>> &centroids)
+void fit_batches(Fits<T> &fits)
 {
-    for (std::size_t g = 0; g < problems.size(); ++g) {
-        centroids[g].resize(at(std::int64_t{problems[g].k} * rows.d()));
-        BatchFit<T>(task, rows.d(), rows.points().weights != nullptr, session, monitor, problems[g], centroids[g])
-            .run();
-    }
+    for (std::size_t p = 0; p < fits.problems.size(); ++p)
+        BatchFit<T>(fits, p).run();
 }
 
-template void fit_batches<float>(const LoadedRows &, const FitTask &, Session &, Monitor &, std::vector<PgkmProblem> &,
-                                 std::vector<std::vector<float>> &);
-template void fit_batches<double>(const LoadedRows &, const FitTask &, Session &, Monitor &, std::vector<PgkmProblem> &,
-                                  std::vector<std::vector<double>> &);
+template void fit_batches<float>(Fits<float> &);
+template void fit_batches<double>(Fits<double> &);
 
 } // namespace pgkm

@@ -10,16 +10,15 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/kmeans/fitter.hpp"
+#include "engine/kmeans/fits.hpp"
 
 namespace pgkm {
 
 // First centroids are chosen among so many rows: the first in batch order, which are a random sample.
 std::int64_t rows_to_seed(const FitTask &task, const PgkmProblem &problem);
 
-// Moves centroids[g] for each problem, and writes n_iter, converged and shift as the backend's fit does. Throws Error.
+// Moves the centroids of each problem, and writes n_iter, converged and shift as the backend's fit does. Throws Error.
 template <typename T>
-void fit_batches(const LoadedRows &rows, const FitTask &task, Session &session, Monitor &monitor,
-                 std::vector<PgkmProblem> &problems, std::vector<std::vector<T>> &centroids);
+void fit_batches(Fits<T> &fits);
 
 } // namespace pgkm

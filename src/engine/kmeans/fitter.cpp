@@ -51,7 +51,7 @@ template <typename T>
 class Fitter {
   public:
     Fitter(const LoadedRows &rows, const FitTask &task, Session &session, Monitor &monitor)
-        : rows_(rows), task_(task), session_(session), monitor_(monitor)
+        : rows_(rows), task_(task), session_(session), monitor_(monitor), fits_{rows, task, session, monitor, {}, {}}
     {
     }
 
@@ -69,24 +69,22 @@ class Fitter {
                     best[p % fits] = std::move(models[p]);
         }
         for (std::size_t i = 0; i < fits; ++i) {
-            const LoadedGroup &group = group_of(i);
+            const LoadedGroup &group = rows_.group_of(problems()[i]);
             if (are_apart())
                 label_rows(rows_, session_, task_.want_labels, task_.want_distances, best[i]);
             best[i].center = group.standardization.center;
             best[i].scale = group.standardization.scale;
-            if (task_.options.tol > 0.0 && best[i].center.empty())
-                describe_rows(group.summary, best[i]);
+            if (task_.options.tol > 0.0 && best[i].center.empty()) {
+                best[i].mean = group.summary.mean;
+                for (const double variance : group.summary.variance)
+                    best[i].deviation.push_back(std::sqrt(variance));
+            }
         }
         return best;
     }
 
   private:
-    static void describe_rows(const Summary &summary, Model &model)
-    {
-        model.mean = summary.mean;
-        for (const double variance : summary.variance)
-            model.deviation.push_back(std::sqrt(variance));
-    }
+    std::vector<PgkmProblem> &problems() { return fits_.problems; }
 
     // Where a radius decides how many clusters there are, the fewer the better.
     bool is_better(const Model &model, const Model &than) const
@@ -99,66 +97,65 @@ class Fitter {
     // Whether several restarts go to the backend together: labels are of the best alone then.
     bool are_apart() const { return task_.at_once > 1; }
 
-    const LoadedGroup &group_of(std::size_t problem) const
-    {
-        return rows_.groups()[rows_.groups().size() == 1 ? 0 : problem % task_.k.size()];
-    }
-
     // So many restarts from that one on: those of all k, or groups, one behind the other.
     std::vector<Model> run_once(std::uint32_t restart, std::size_t count)
     {
         monitor_.begin_restart(static_cast<std::int32_t>(restart));
-        std::vector<PgkmProblem> problems = make_problems(count);
+        make_problems(count);
         if (centroids_are_given(task_.options))
-            for (std::size_t g = 0; g < problems.size(); ++g)
-                given(g);
+            for (std::size_t p = 0; p < problems().size(); ++p)
+                given(p);
         else
-            seed(problems, restart);
+            seed(restart);
         const bool bounded = sizes_are_bounded(task_.options);
-        const PgkmFitParams params = {task_.options.metric, task_.options.max_iter};
         if (!bounded || task_.options.refine != 0) {
             monitor_.enter(PGKM_ITERATING);
             if (task_.options.batch_size > 0)
-                fit_batches(rows_, task_, session_, monitor_, problems, centroids_);
+                fit_batches(fits_);
             else
-                session_.run(&PgkmBackend::fit, problems, &params);
+                fits_.iterate(problems(), task_.options.max_iter);
         }
         if (task_.options.refine != 0) {
             monitor_.enter(PGKM_REFINING);
-            refine(rows_, task_, restart, session_, monitor_, problems, centroids_);
+            refine(fits_, restart);
         }
         if (bounded)
-            return fit_bounded(problems);
+            return fit_bounded();
         if (task_.options.max_radius > 0.0) {
             monitor_.enter(PGKM_ITERATING);
-            keep_within_radius(rows_, task_, session_, monitor_, problems, centroids_);
+            keep_within_radius(fits_);
         }
+        // The final assignment: labels, sizes and sums of squares of the centroids as they are.
         monitor_.enter(PGKM_LABELLING);
-        return label(problems);
+        std::vector<Assigned> assigned(problems().size());
+        for (std::size_t p = 0; p < assigned.size(); ++p)
+            want_model(problems()[p], assigned[p]);
+        fits_.assign(problems(), assigned);
+        return models_of(assigned);
     }
 
-    void seed(std::vector<PgkmProblem> &problems, std::uint32_t restart)
+    void seed(std::uint32_t restart)
     {
         std::map<PgkmInit, std::vector<std::size_t>> ways; // those of one init go to the backend together
-        for (std::size_t p = 0; p < problems.size(); ++p)
+        for (std::size_t p = 0; p < problems().size(); ++p)
             ways[init(p)].push_back(p);
         for (const auto &[init, numbers] : ways) {
             const PgkmSeedParams params = {init, task_.options.seed, restart};
             std::vector<PgkmProblem> some;
             for (const std::size_t p : numbers)
-                some.push_back(problems[p]);
+                some.push_back(problems()[p]);
             if (task_.options.batch_size > 0)
                 seed_in_samples(some, params);
             else
                 session_.run(&PgkmBackend::seed, some, &params);
             for (std::size_t i = 0; i < numbers.size(); ++i)
-                problems[numbers[i]] = some[i];
+                problems()[numbers[i]] = some[i];
         }
     }
 
-    PgkmInit init(std::size_t problem) const
+    PgkmInit init(std::size_t problem)
     {
-        return init_of(task_.options, static_cast<double>(group_of(problem).n), rows_.d(),
+        return init_of(task_.options, static_cast<double>(problems()[problem].n_rows), rows_.d(),
                        static_cast<double>(task_.k[problem % task_.k.size()]));
     }
 
@@ -177,26 +174,25 @@ class Fitter {
         }
     }
 
-    std::vector<PgkmProblem> make_problems(std::size_t restarts)
+    void make_problems(std::size_t restarts)
     {
         const std::size_t fits = task_.k.size();
-        std::vector<PgkmProblem> problems(fits * restarts);
-        centroids_.resize(problems.size());
-        for (std::size_t p = 0; p < problems.size(); ++p) {
-            const LoadedGroup &group = group_of(p);
+        fits_.problems.assign(fits * restarts, {});
+        fits_.centroids.resize(fits * restarts);
+        for (std::size_t p = 0; p < fits * restarts; ++p) {
+            const LoadedGroup &group = rows_.groups()[rows_.groups().size() == 1 ? 0 : p % fits];
             const std::int64_t k = task_.k[p % fits];
-            PgkmProblem &problem = problems[p];
+            PgkmProblem &problem = fits_.problems[p];
             problem.first_row = group.first_row;
             problem.n_rows = group.n;
             problem.restart = static_cast<std::uint32_t>(p / fits);
             problem.k = static_cast<std::int32_t>(centroids_are_given(task_.options) ? k : std::min(k, group.n));
-            centroids_[p].assign(static_cast<std::size_t>(problem.k) * static_cast<std::size_t>(rows_.d()), T{});
-            problem.centroids = centroids_[p].data();
+            fits_.centroids[p].assign(at(std::int64_t{problem.k} * rows_.d()), T{});
+            problem.centroids = fits_.centroids[p].data();
             problem.feature_scales = group.feature_scales.data();
             problem.weight_exponent = group.weight_exponent;
             problem.tol = tolerance(group);
         }
-        return problems;
     }
 
     // As scikit-learn's: relative to the mean variance of the features.
@@ -209,11 +205,11 @@ class Fitter {
         return task_.options.tol * (variance / rows_.d());
     }
 
-    void given(std::size_t g)
+    void given(std::size_t p)
     {
-        const Standardization &standardization = rows_.groups()[g].standardization;
+        const Standardization &standardization = rows_.group_of(problems()[p]).standardization;
         const bool standardize = !standardization.center.empty();
-        std::vector<T> &centroids = centroids_[g];
+        std::vector<T> &centroids = fits_.centroids[p];
         const bool from_model = model_is_given(task_.options);
         const double *values =
             from_model ? task_.options.init_model.centroids.values : task_.options.init_centroids.values;
@@ -228,31 +224,28 @@ class Fitter {
     }
 
     // Iterations and final assignment of sizes within bounds.
-    std::vector<Model> fit_bounded(std::vector<PgkmProblem> &problems)
+    std::vector<Model> fit_bounded()
     {
         monitor_.enter(PGKM_ITERATING);
         const PgkmFitParams params = {task_.options.metric, task_.options.max_iter};
         std::vector<PgkmSizeBounds> bounds;
-        std::vector<LargeArray<std::int32_t>> labels;
-        Wanted wanted(problems.size());
-        for (std::size_t g = 0; g < problems.size(); ++g) {
-            keep_all(problems[g], centroids_[g]);
-            bounds.push_back(size_bounds(task_.options, problems[g].n_rows, problems[g].k));
-            labels.emplace_back(at(problems[g].n_rows));
-            wanted.assignments[g].labels = labels[g].data();
+        std::vector<Assigned> assigned(problems().size());
+        for (std::size_t p = 0; p < assigned.size(); ++p) {
+            keep_all(problems()[p], fits_.centroids[p]);
+            bounds.push_back(size_bounds(task_.options, problems()[p].n_rows, problems()[p].k));
+            assigned[p].labels.resize(at(problems()[p].n_rows));
         }
-        Session &session = session_for_sizes();
-        session.run(&PgkmBackend::fit_sizes, problems, &params, bounds.data(), wanted.assignments.data());
-        for (std::size_t g = 0; g < problems.size(); ++g) {
-            prepare_assignment(g, problems[g], wanted);
-            wanted.assignments[g].labels = labels[g].data();
-        }
-        const PgkmFitParams *const none = nullptr;
-        session.run(&PgkmBackend::fit_sizes, problems, none, bounds.data(), wanted.assignments.data());
-        for (std::size_t g = 0; g < problems.size(); ++g)
-            if (!wanted.models[g].labels.empty())
-                wanted.models[g].labels = std::move(labels[g]);
-        return models_of(problems, wanted);
+        const auto run = [&](const PgkmFitParams *iterations) {
+            std::vector<PgkmAssignment> wanted;
+            for (Assigned &one : assigned)
+                wanted.push_back(one.view());
+            session_for_sizes().run(&PgkmBackend::fit_sizes, problems(), iterations, bounds.data(), wanted.data());
+        };
+        run(&params);
+        for (std::size_t p = 0; p < assigned.size(); ++p)
+            want_model(problems()[p], assigned[p]);
+        run(nullptr);
+        return models_of(assigned);
     }
 
     // The CPU's, where the backend at work leaves sizes to it.
@@ -280,75 +273,51 @@ class Fitter {
         problem.k = static_cast<std::int32_t>(centroids.size() / static_cast<std::size_t>(rows_.d()));
     }
 
-    // What the final assignment shall return, and where.
-    struct Wanted {
-        explicit Wanted(std::size_t count) : models(count), within(count), assignments(count) {}
-        std::vector<Model> models;
-        std::vector<std::vector<PgkmInt128>> within;
-        std::vector<PgkmAssignment> assignments;
-    };
-
-    // The final assignment: labels, sizes and sums of squares of the centroids as they are.
-    std::vector<Model> label(std::vector<PgkmProblem> &problems)
+    void want_model(PgkmProblem &problem, Assigned &assigned) const
     {
-        Wanted wanted(problems.size());
-        for (std::size_t g = 0; g < problems.size(); ++g)
-            prepare_assignment(g, problems[g], wanted);
-        session_.run(&PgkmBackend::assign, problems, wanted.assignments.data());
-        return models_of(problems, wanted);
+        const bool here = !are_apart();
+        fits_.set_distance_exponent(problem);
+        assigned.sizes.resize(at(problem.k));
+        assigned.within.resize(at(problem.k));
+        assigned.distances.resize(task_.want_distances && here ? at(problem.n_rows) : 0);
+        if (task_.want_labels && here)
+            assigned.labels.resize(at(problem.n_rows));
     }
 
-    void prepare_assignment(std::size_t g, PgkmProblem &problem, Wanted &wanted) const
+    std::vector<Model> models_of(std::vector<Assigned> &assigned)
     {
-        Model &model = wanted.models[g];
-        problem.distance_exponent =
-            square_exponent(distance_bound(group_of(g), rows_.d(), centroids_[g].data(), problem.k, monitor_));
-        const auto n = static_cast<std::size_t>(problem.n_rows);
-        model.sizes.resize(static_cast<std::size_t>(problem.k));
-        model.labels.resize(task_.want_labels && !are_apart() ? n : 0);
-        model.distances.resize(task_.want_distances && !are_apart() ? n : 0);
-        wanted.within[g].resize(static_cast<std::size_t>(problem.k));
-        PgkmAssignment &assignment = wanted.assignments[g];
-        assignment = {};
-        assignment.labels = model.labels.empty() ? nullptr : model.labels.data();
-        assignment.distances = model.distances.empty() ? nullptr : model.distances.data();
-        assignment.within = wanted.within[g].data();
-        assignment.sizes = model.sizes.data();
-    }
-
-    std::vector<Model> models_of(const std::vector<PgkmProblem> &problems, Wanted &wanted) const
-    {
-        for (std::size_t g = 0; g < problems.size(); ++g) {
-            finish(problems[g], centroids_[g], wanted.within[g], wanted.models[g]);
-            wanted.models[g].init = init(g);
+        std::vector<Model> models(assigned.size());
+        for (std::size_t p = 0; p < models.size(); ++p) {
+            const PgkmProblem &problem = problems()[p];
+            Model &model = models[p];
+            Int128 total = 0;
+            for (const PgkmInt128 part : assigned[p].within) {
+                model.within_ss.push_back(square_sum(join(part), problem.distance_exponent));
+                total += join(part);
+            }
+            model.inertia = square_sum(total, problem.distance_exponent);
+            model.k = problem.k;
+            model.d = rows_.d();
+            model.n = problem.n_rows;
+            model.init = init(p);
+            model.n_iter = problem.n_iter;
+            model.converged = problem.converged != 0;
+            const auto first = fits_.centroids[p].begin();
+            model.centroids.assign(first, first + std::ptrdiff_t{problem.k} * rows_.d());
+            model.sizes = std::move(assigned[p].sizes);
+            if (task_.want_labels)
+                model.labels = std::move(assigned[p].labels);
+            model.distances = std::move(assigned[p].distances);
+            drop_empty_clusters(model);
         }
-        return std::move(wanted.models);
-    }
-
-    void finish(const PgkmProblem &problem, const std::vector<T> &centroids, const std::vector<PgkmInt128> &within,
-                Model &model) const
-    {
-        Int128 total = 0;
-        for (const PgkmInt128 part : within) {
-            model.within_ss.push_back(square_sum(join(part), problem.distance_exponent));
-            total += join(part);
-        }
-        model.inertia = square_sum(total, problem.distance_exponent);
-        model.k = problem.k;
-        model.d = rows_.d();
-        model.n = problem.n_rows;
-        model.n_iter = problem.n_iter;
-        model.converged = problem.converged != 0;
-        model.centroids.assign(centroids.begin(),
-                               centroids.begin() + std::ptrdiff_t{problem.k} * std::ptrdiff_t{rows_.d()});
-        drop_empty_clusters(model);
+        return models;
     }
 
     const LoadedRows &rows_;
     const FitTask &task_;
     Session &session_;
     Monitor &monitor_;
-    std::vector<std::vector<T>> centroids_; // of each group
+    Fits<T> fits_;
     std::unique_ptr<Session> for_sizes_;
 };
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "engine/kmeans/batch_order.hpp"
 #include "engine/kmeans/options.hpp"
@@ -217,6 +218,13 @@ std::vector<Summary> LoadedRows::load(Session &session, bool want_moments) const
         session.load(points_);
     std::vector<PgkmProblem> all = problems();
     return session.summarise(all, want_moments);
+}
+
+const LoadedGroup &LoadedRows::group_of(const PgkmProblem &problem) const
+{
+    return *std::prev(
+        std::upper_bound(groups_.begin(), groups_.end(), problem.first_row,
+                         [](std::int64_t row, const LoadedGroup &group) { return row < group.first_row; }));
 }
 
 std::vector<PgkmProblem> LoadedRows::problems() const

@@ -38,7 +38,8 @@ class LoadedRows {
     std::int32_t d() const { return points_.d; }
     const PgkmPoints &points() const { return points_; } // all of them, as loaded
     const std::vector<LoadedGroup> &groups() const { return groups_; }
-    bool has_moments() const { return has_moments_; } // in the summaries
+    const LoadedGroup &group_of(const PgkmProblem &problem) const; // where its rows lie
+    bool has_moments() const { return has_moments_; }              // in the summaries
     // Rows are in batch order (batch_order.hpp): row i of the last group is its row order()[i]. Empty: as they came.
     const std::vector<std::int64_t> &order() const { return order_; }
     std::vector<PgkmProblem> problems() const; // a range of rows for each group

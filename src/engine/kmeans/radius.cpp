@@ -3,38 +3,45 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <numeric>
 
+#include "backend/update.hpp"
 #include "engine/kmeans/work.hpp"
 #include "numeric/error.hpp"
 #include "numeric/index.hpp"
-#include "numeric/row_key.hpp"
 
 namespace pgkm {
 namespace {
 
 constexpr std::int64_t rows_per_poll = 1 << 16;
-// Splits of a group that may bring no further cluster with rows, one after the other.
-constexpr int rounds_in_vain = 16;
+// Splits of a group that may bring no further cluster with rows, one after the other: a cluster may have lost all rows
+// when max_iter came, and gets some again. More are in vain: no centroid can tell the rows beyond from their own.
+constexpr int rounds_in_vain = 8;
 
 template <typename T>
 class Splitter {
   public:
-    Splitter(const LoadedRows &rows, const FitTask &task, Session &session, Monitor &monitor,
-             std::vector<PgkmProblem> &problems, std::vector<std::vector<T>> &centroids)
-        : rows_(rows), task_(task), session_(session), monitor_(monitor), problems_(problems), centroids_(centroids),
-          filled_(problems.size(), 0), rounds_(problems.size(), 0)
+    explicit Splitter(Fits<T> &fits)
+        : fits_(fits), problems_(fits.problems), filled_(problems_.size(), 0), rounds_(problems_.size(), 0)
     {
     }
 
     void run()
     {
         std::vector<std::size_t> open(problems_.size());
-        for (std::size_t g = 0; g < open.size(); ++g)
-            open[g] = g;
+        std::iota(open.begin(), open.end(), std::size_t{0});
         for (;;) {
-            assign(open);
-            std::erase_if(open, [this](std::size_t g) { return !split(g); });
+            std::vector<PgkmProblem> some;
+            std::vector<Assigned> assigned(open.size());
+            for (const std::size_t g : open) {
+                Assigned &rows = assigned[some.size()];
+                rows.labels.resize(at(problems_[g].n_rows));
+                rows.distances.resize(at(problems_[g].n_rows));
+                some.push_back(problems_[g]);
+            }
+            fits_.assign(some, assigned);
+            auto rows = assigned.begin();
+            std::erase_if(open, [&](std::size_t g) { return !split(g, *rows++); });
             if (open.empty())
                 return;
             require_memory();
@@ -43,167 +50,96 @@ class Splitter {
     }
 
   private:
-    struct Assigned {
-        LargeArray<std::int32_t> labels;
-        LargeArray<double> distances;
-    };
-
-    void assign(const std::vector<std::size_t> &open)
-    {
-        std::vector<PgkmProblem> problems;
-        std::vector<PgkmAssignment> assignments;
-        assigned_.resize(problems_.size());
-        for (const std::size_t g : open) {
-            Assigned &assigned = assigned_[g];
-            assigned.labels.resize(at(problems_[g].n_rows));
-            assigned.distances.resize(at(problems_[g].n_rows));
-            problems.push_back(problems_[g]);
-            assignments.push_back({});
-            assignments.back().labels = assigned.labels.data();
-            assignments.back().distances = assigned.distances.data();
-        }
-        session_.run(&PgkmBackend::assign, problems, assignments.data());
-    }
-
     // As kmeans_distance has it.
     bool is_beyond(double square) const
     {
-        const double distance = task_.options.metric == PGKM_COSINE ? square / 2.0 : std::sqrt(square);
-        return distance > task_.options.max_radius;
-    }
-
-    const T *row(std::size_t g, std::int64_t i) const
-    {
-        return static_cast<const T *>(rows_.points().values) + (problems_[g].first_row + i) * rows_.d();
+        const double distance = fits_.task.options.metric == PGKM_COSINE ? square / 2.0 : std::sqrt(square);
+        return distance > fits_.task.options.max_radius;
     }
 
     // Adds centroids to a group; false where all rows are within.
-    bool split(std::size_t g)
+    bool split(std::size_t g, const Assigned &assigned)
     {
-        const Assigned &assigned = assigned_[g];
-        std::vector<std::int64_t> farthest(at(problems_[g].k), -1);
+        constexpr std::int64_t none = -1;
+        std::vector<FarRow> farthest(at(problems_[g].k), FarRow{0.0, none, 0});
         std::vector<char> is_filled(farthest.size(), 0);
+        const FarOrder<T> goes_before = {fits_.rows.points(), problems_[g].first_row};
         for (std::int64_t i = 0; i < problems_[g].n_rows; ++i) {
             if (i % rows_per_poll == 0)
-                monitor_.poll();
-            std::int64_t &best = farthest[at(assigned.labels[at(i)])];
-            is_filled[at(assigned.labels[at(i)])] = 1;
-            if (is_beyond(assigned.distances[at(i)]) && (best < 0 || goes_before(g, i, best)))
-                best = i;
+                fits_.monitor.poll();
+            const FarRow row = {assigned.distances[at(i)], i, assigned.labels[at(i)]};
+            FarRow &best = farthest[at(row.label)];
+            is_filled[at(row.label)] = 1;
+            if (is_beyond(row.square) && (best.row == none || goes_before(row, best)))
+                best = row;
         }
+        std::erase_if(farthest, [](const FarRow &row) { return row.row == none; });
         const std::int64_t filled = std::count(is_filled.begin(), is_filled.end(), 1);
-        std::erase(farthest, -1);
-        if (!farthest.empty() && filled <= filled_[g] && is_stuck(g, farthest))
+        rounds_[g] = filled > filled_[g] ? 0 : rounds_[g] + 1;
+        if (!farthest.empty() && rounds_[g] > rounds_in_vain)
             throw Error(PGKM_INVALID, "option max_radius is below the precision of centroids");
-        if (filled > filled_[g])
-            rounds_[g] = 0;
         filled_[g] = std::max(filled_[g], filled);
         add(g, farthest);
-        assigned_[g] = {};
         return !farthest.empty();
     }
 
-    // A cluster may have lost all rows when max_iter came, and gets some again. Rows that no centroid can tell from
-    // their own stay.
-    bool is_stuck(std::size_t g, const std::vector<std::int64_t> &farthest)
+    void add(std::size_t g, const std::vector<FarRow> &farthest)
     {
-        return ++rounds_[g] > rounds_in_vain ||
-               std::all_of(farthest.begin(), farthest.end(), [&](std::int64_t i) { return is_at_centroid(g, i); });
-    }
-
-    // Whether a centroid of the row alone may be no nearer than the one that it has. Such a centroid is the row's sum,
-    // which has 44 bits below the range of a feature, with weights 90 bits below that of the heaviest row
-    // (numeric/contract.hpp); to round it to its type brings it nearer to the row, if anything, twice as far at most.
-    // For the metric cosine it is brought to unit length.
-    bool is_at_centroid(std::size_t g, std::int64_t i) const
-    {
-        const Summary &summary = rows_.groups()[g].summary;
-        const double *const weights = rows_.points().weights;
-        const double share = weights == nullptr ? 1.0 : weights[problems_[g].first_row + i] / summary.max_weight;
-        const T *const values = row(g, i);
-        const T *const centroid = centroids_[g].data() + std::int64_t{assigned_[g].labels[at(i)]} * rows_.d();
-        for (std::int32_t f = 0; f < rows_.d(); ++f) {
-            const double of_sums = (0x1p-43 + 0x1p-88 / share) * (summary.max[at(f)] - summary.min[at(f)]);
-            const double of_length = task_.options.metric == PGKM_COSINE
-                                         ? 4.0 * std::numeric_limits<T>::epsilon() * std::fabs(double{centroid[f]})
-                                         : 0.0;
-            if (std::fabs(double{values[f]} - double{centroid[f]}) > 2.0 * of_sums + of_length)
-                return false;
+        const std::int64_t d = fits_.d();
+        std::vector<T> &centroids = fits_.centroids[g];
+        centroids.resize(at(problems_[g].k * d)); // seeding may have found fewer than were wanted
+        for (const FarRow &row : farthest) {
+            const T *const values =
+                static_cast<const T *>(fits_.rows.points().values) + (problems_[g].first_row + row.row) * d;
+            std::transform(values, values + d, std::back_inserter(centroids), without_minus_zero<T>);
         }
-        return true;
-    }
-
-    bool goes_before(std::size_t g, std::int64_t i, std::int64_t j) const
-    {
-        const LargeArray<double> &distances = assigned_[g].distances;
-        if (distances[at(i)] != distances[at(j)])
-            return distances[at(i)] > distances[at(j)];
-        return compare_content(row(g, i), row(g, j), rows_.d()) < 0;
-    }
-
-    void add(std::size_t g, const std::vector<std::int64_t> &farthest)
-    {
-        const auto values = at(problems_[g].k) * at(rows_.d());
-        centroids_[g].resize(values); // seeding may have found fewer than were wanted
-        for (const std::int64_t i : farthest)
-            for (std::int32_t f = 0; f < rows_.d(); ++f)
-                centroids_[g].push_back(without_minus_zero(row(g, i)[f]));
         problems_[g].k += static_cast<std::int32_t>(farthest.size());
-        problems_[g].centroids = centroids_[g].data();
+        problems_[g].centroids = centroids.data();
     }
 
     void require_memory() const
     {
-        const bool weighted = rows_.points().weights != nullptr;
-        double bytes = 12.0 * static_cast<double>(rows_.points().n), clusters = 0.0;
+        const bool weighted = fits_.rows.points().weights != nullptr;
+        double bytes = 12.0 * static_cast<double>(fits_.rows.points().n), clusters = 0.0;
         for (const PgkmProblem &problem : problems_) {
-            const Shape fit = shape_of({nullptr, nullptr, problem.n_rows, problem.k}, rows_.d());
-            bytes += bytes_of_fit(fit, rows_.points().element, weighted, false);
+            const Shape fit = shape_of({nullptr, nullptr, problem.n_rows, problem.k}, fits_.d());
+            bytes += bytes_of_fit(fit, fits_.rows.points().element, weighted, false);
             clusters += fit.k;
         }
-        if (task_.memory_limit != 0 && bytes > static_cast<double>(task_.memory_limit))
+        if (fits_.task.memory_limit != 0 && bytes > static_cast<double>(fits_.task.memory_limit))
             throw Error(PGKM_LIMIT, "the " + std::to_string(static_cast<std::int64_t>(clusters)) +
                                         " clusters that option max_radius asks for need more than is left of "
                                         "pg_kmeans.memory_limit (" +
-                                        std::to_string(task_.memory_limit / 1024) + " kB)");
+                                        std::to_string(fits_.task.memory_limit / 1024) + " kB)");
     }
 
     void iterate(const std::vector<std::size_t> &open)
     {
-        const PgkmFitParams params = {task_.options.metric, task_.options.max_iter};
         std::vector<PgkmProblem> problems;
         for (const std::size_t g : open)
             problems.push_back(problems_[g]);
-        session_.run(&PgkmBackend::fit, problems, &params);
+        fits_.iterate(problems, fits_.task.options.max_iter);
         for (std::size_t i = 0; i < open.size(); ++i) {
             problems[i].n_iter += problems_[open[i]].n_iter;
             problems_[open[i]] = problems[i];
         }
     }
 
-    const LoadedRows &rows_;
-    const FitTask &task_;
-    Session &session_;
-    Monitor &monitor_;
+    Fits<T> &fits_;
     std::vector<PgkmProblem> &problems_;
-    std::vector<std::vector<T>> &centroids_;
     std::vector<std::int64_t> filled_; // most clusters with rows so far, of each group
     std::vector<int> rounds_;          // since then
-    std::vector<Assigned> assigned_;
 };
 
 } // namespace
 
 template <typename T>
-void keep_within_radius(const LoadedRows &rows, const FitTask &task, Session &session, Monitor &monitor,
-                        std::vector<PgkmProblem> &problems, std::vector<std::vector<T>> &centroids)
+void keep_within_radius(Fits<T> &fits)
 {
-    Splitter<T>(rows, task, session, monitor, problems, centroids).run();
+    Splitter<T>(fits).run();
 }
 
-template void keep_within_radius<float>(const LoadedRows &, const FitTask &, Session &, Monitor &,
-                                        std::vector<PgkmProblem> &, std::vector<std::vector<float>> &);
-template void keep_within_radius<double>(const LoadedRows &, const FitTask &, Session &, Monitor &,
-                                         std::vector<PgkmProblem> &, std::vector<std::vector<double>> &);
+template void keep_within_radius<float>(Fits<float> &);
+template void keep_within_radius<double>(Fits<double> &);
 
 } // namespace pgkm

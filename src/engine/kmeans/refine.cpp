@@ -39,15 +39,11 @@ struct Search {
 template <typename T>
 class Refiner {
   public:
-    Refiner(const LoadedRows &rows, const FitTask &task, std::uint32_t restart, Session &session, Monitor &monitor,
-            std::vector<PgkmProblem> &problems)
-        : rows_(rows), task_(task), restart_(restart), session_(session), monitor_(monitor), problems_(problems)
-    {
-    }
+    Refiner(Fits<T> &fits, std::uint32_t restart) : fits_(fits), restart_(restart), problems_(fits.problems) {}
 
-    void run(std::vector<std::vector<T>> &centroids)
+    void run()
     {
-        std::vector<std::unique_ptr<Search<T>>> searches = begin(centroids);
+        std::vector<std::unique_ptr<Search<T>>> searches = begin();
         Open open;
         for (const auto &search : searches)
             open.push_back(search.get());
@@ -61,14 +57,14 @@ class Refiner {
         for (const auto &search : searches)
             if (search->improved)
                 open.push_back(search.get());
-        finish(open, centroids);
+        finish(open);
     }
 
   private:
     using Open = std::vector<Search<T> *>;
 
     // Where there is one cluster, or a cluster for each row, nothing can be gained.
-    std::vector<std::unique_ptr<Search<T>>> begin(const std::vector<std::vector<T>> &centroids)
+    std::vector<std::unique_ptr<Search<T>>> begin()
     {
         std::vector<std::unique_ptr<Search<T>>> searches;
         Open open;
@@ -81,7 +77,8 @@ class Refiner {
             search.group = g;
             search.k = k;
             search.splits = (k - 1) / clusters_per_split + 1;
-            search.trial.centroids.assign(centroids[g].begin(), centroids[g].begin() + std::int64_t{k} * d());
+            const auto first = fits_.centroids[g].begin();
+            search.trial.centroids.assign(first, first + std::int64_t{k} * d());
             open.push_back(&search);
         }
         if (!open.empty())
@@ -138,8 +135,8 @@ class Refiner {
     // is drawn. One stands in its place, the other behind all.
     void split_cluster(Search<T> &search, std::int32_t round, std::int32_t cluster) const
     {
-        monitor_.poll();
-        const Summary &summary = rows_.groups()[search.group].summary;
+        fits_.monitor.poll();
+        const Summary &summary = fits_.rows.group_of(problems_[search.group]).summary;
         const std::int32_t d = this->d();
         std::vector<T> &centroids = search.trial.centroids;
         centroids.resize(centroids.size() + at(d));
@@ -147,7 +144,7 @@ class Refiner {
         const double mass = search.best.masses[at(cluster)] * search.mass;
         const double spread = std::sqrt(search.best.within[at(cluster)] / mass / d * 3.0);
         for (std::int32_t f = 0; f < d; ++f) {
-            const std::uint64_t bits = draw(task_.options.seed, restart_, Stream::split,
+            const std::uint64_t bits = draw(fits_.task.options.seed, restart_, Stream::split,
                                             static_cast<std::uint32_t>(round), at(std::int64_t{cluster} * d + f));
             // Uniform on [-1, 1); a spread that left the range of float64 is none.
             const double side = static_cast<double>(bits >> 11) * 0x1p-52 - 1.0;
@@ -164,10 +161,10 @@ class Refiner {
     {
         std::vector<T> &centroids = search.trial.centroids;
         Centres centres = {{centroids.begin(), centroids.end()}, search.trial.masses, d()};
-        join_clusters(centres, search.k, task_.threads, monitor_);
+        join_clusters(centres, search.k, fits_.task.threads, fits_.monitor);
         centroids.resize(centres.centroids.size());
         for (std::int64_t first = 0; first < std::int64_t{search.k} * d(); first += d()) {
-            monitor_.poll();
+            fits_.monitor.poll();
             std::transform(centres.centroids.begin() + first, centres.centroids.begin() + first + d(),
                            centroids.begin() + first, [](double value) { return static_cast<T>(value); });
             bring_to_metric(centroids.data() + first);
@@ -176,7 +173,7 @@ class Refiner {
 
     void bring_to_metric(T *centroid) const
     {
-        if (task_.options.metric == PGKM_COSINE)
+        if (fits_.task.options.metric == PGKM_COSINE)
             normalise(centroid, d());
     }
 
@@ -197,101 +194,88 @@ class Refiner {
     std::vector<PgkmProblem> iterate(const Open &open, std::int32_t most)
     {
         std::vector<PgkmProblem> problems = problems_of(open);
-        const PgkmFitParams params = {task_.options.metric, std::min(most, task_.options.max_iter)};
-        session_.run(&PgkmBackend::fit, problems, &params);
+        fits_.iterate(problems, std::min(most, fits_.task.options.max_iter));
         for (std::size_t i = 0; i < open.size(); ++i) {
             PgkmProblem &own = problems_[open[i]->group];
             own.n_iter = static_cast<std::int32_t>(
                 std::min<std::int64_t>(std::int64_t{own.n_iter} + problems[i].n_iter, INT32_MAX));
         }
-        monitor_.count_iteration(problems_[open[0]->group].n_iter, problems[0].shift);
+        fits_.monitor.count_iteration(problems_[open[0]->group].n_iter, problems[0].shift);
         return problems;
     }
 
     // Inertia, masses and sizes of the trials' clusters.
     void measure(const Open &open)
     {
-        const bool weighted = rows_.points().weights != nullptr;
         std::vector<PgkmProblem> problems = problems_of(open);
-        std::vector<std::vector<PgkmInt128>> within, masses;
-        std::vector<PgkmAssignment> wanted;
+        std::vector<Assigned> assigned(open.size());
+        const bool weighted = fits_.rows.points().weights != nullptr;
         for (std::size_t i = 0; i < open.size(); ++i) {
-            PgkmProblem &problem = problems[i];
-            const LoadedGroup &group = rows_.groups()[open[i]->group];
-            const T *centroids = static_cast<const T *>(problem.centroids);
-            problem.distance_exponent = square_exponent(distance_bound(group, d(), centroids, problem.k, monitor_));
-            within.emplace_back(at(problem.k));
-            masses.emplace_back(at(weighted ? problem.k : 0));
-            open[i]->trial.sizes.resize(at(problem.k));
-            wanted.push_back({});
-            wanted[i].within = within[i].data();
-            wanted[i].masses = weighted ? masses[i].data() : nullptr;
-            wanted[i].sizes = open[i]->trial.sizes.data();
+            fits_.set_distance_exponent(problems[i]);
+            assigned[i].within.resize(at(problems[i].k));
+            assigned[i].masses.resize(at(weighted ? problems[i].k : 0));
+            assigned[i].sizes.resize(at(problems[i].k));
         }
-        session_.run(&PgkmBackend::assign, problems, wanted.data());
+        fits_.assign(problems, assigned);
         for (std::size_t i = 0; i < open.size(); ++i)
-            set_figures(*open[i], problems[i], within[i], masses[i]);
+            set_figures(*open[i], problems[i], assigned[i]);
     }
 
-    static void set_figures(Search<T> &search, const PgkmProblem &problem, const std::vector<PgkmInt128> &within,
-                            const std::vector<PgkmInt128> &masses)
+    void set_figures(Search<T> &search, const PgkmProblem &problem, Assigned &assigned) const
     {
         Clusters<T> &trial = search.trial;
+        Int128 inertia = 0, mass = 0;
         trial.within.clear();
         trial.masses.clear();
-        Int128 inertia = 0, mass = 0;
-        const auto mass_of = [&](std::size_t j) { return masses.empty() ? Int128{trial.sizes[j]} : join(masses[j]); };
-        for (std::size_t j = 0; j < within.size(); ++j) {
-            inertia += join(within[j]);
-            mass += mass_of(j);
+        if (assigned.masses.empty())
+            std::transform(assigned.sizes.begin(), assigned.sizes.end(), std::back_inserter(assigned.masses),
+                           pgkm::split);
+        for (const PgkmInt128 part : assigned.within) {
+            inertia += join(part);
+            trial.within.push_back(square_sum(join(part), problem.distance_exponent));
         }
-        for (std::size_t j = 0; j < within.size(); ++j) {
-            trial.within.push_back(square_sum(join(within[j]), problem.distance_exponent));
-            trial.masses.push_back(to_double(mass_of(j)) / to_double(mass));
-        }
+        for (const PgkmInt128 part : assigned.masses)
+            mass += join(part);
+        for (const PgkmInt128 part : assigned.masses)
+            trial.masses.push_back(to_double(join(part)) / to_double(mass));
+        trial.sizes = std::move(assigned.sizes);
         trial.inertia = square_sum(inertia, problem.distance_exponent);
-        search.mass =
-            masses.empty() ? to_double(mass) : scale_by(to_double(mass), -problem.weight_exponent - lower_limb_bits);
+        search.mass = fits_.mass_of(problem, mass);
     }
 
     // What was found comes to rest.
-    void finish(const Open &improved, std::vector<std::vector<T>> &centroids)
+    void finish(const Open &improved)
     {
         if (improved.empty())
             return;
         for (Search<T> *search : improved)
             std::swap(search->trial, search->best);
-        const std::vector<PgkmProblem> ended = iterate(improved, task_.options.max_iter);
+        const std::vector<PgkmProblem> ended = iterate(improved, fits_.task.options.max_iter);
         for (std::size_t i = 0; i < improved.size(); ++i) {
             const Search<T> &search = *improved[i];
-            std::copy(search.trial.centroids.begin(), search.trial.centroids.end(), centroids[search.group].begin());
+            std::copy(search.trial.centroids.begin(), search.trial.centroids.end(),
+                      fits_.centroids[search.group].begin());
             problems_[search.group].converged = ended[i].converged;
             problems_[search.group].shift = ended[i].shift;
         }
     }
 
-    std::int32_t d() const { return rows_.d(); }
+    std::int32_t d() const { return fits_.d(); }
 
-    const LoadedRows &rows_;
-    const FitTask &task_;
+    Fits<T> &fits_;
     const std::uint32_t restart_;
-    Session &session_;
-    Monitor &monitor_;
     std::vector<PgkmProblem> &problems_;
 };
 
 } // namespace
 
 template <typename T>
-void refine(const LoadedRows &rows, const FitTask &task, std::uint32_t restart, Session &session, Monitor &monitor,
-            std::vector<PgkmProblem> &problems, std::vector<std::vector<T>> &centroids)
+void refine(Fits<T> &fits, std::uint32_t restart)
 {
-    Refiner<T>(rows, task, restart, session, monitor, problems).run(centroids);
+    Refiner<T>(fits, restart).run();
 }
 
-template void refine<float>(const LoadedRows &, const FitTask &, std::uint32_t, Session &, Monitor &,
-                            std::vector<PgkmProblem> &, std::vector<std::vector<float>> &);
-template void refine<double>(const LoadedRows &, const FitTask &, std::uint32_t, Session &, Monitor &,
-                             std::vector<PgkmProblem> &, std::vector<std::vector<double>> &);
+template void refine<float>(Fits<float> &, std::uint32_t);
+template void refine<double>(Fits<double> &, std::uint32_t);
 
 } // namespace pgkm

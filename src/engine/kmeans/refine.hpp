@@ -13,9 +13,8 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
-#include "engine/kmeans/fitter.hpp"
+#include "engine/kmeans/fits.hpp"
 
 namespace pgkm {
 
@@ -29,10 +28,9 @@ inline constexpr std::int32_t clusters_per_split = 8;
 // The share of the inertia that a round gains, or the next splits fewer.
 inline constexpr double least_refine_gain = 1e-3;
 
-// Improves centroids[g], where fit() left problems[g], for all groups together. n_iter goes on counting; converged
+// Improves the centroids where fit() left the problems, for all groups together. n_iter goes on counting; converged
 // and shift become those of the last iterations. Throws Error.
 template <typename T>
-void refine(const LoadedRows &rows, const FitTask &task, std::uint32_t restart, Session &session, Monitor &monitor,
-            std::vector<PgkmProblem> &problems, std::vector<std::vector<T>> &centroids);
+void refine(Fits<T> &fits, std::uint32_t restart);
 
 } // namespace pgkm
