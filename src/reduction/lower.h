@@ -21,10 +21,9 @@ typedef struct PgkmTextError {
     int32_t place; /* -1: in no text */
 } PgkmTextError;
 
-/* Checks that the language has all words of the term: 0A000, and 54000 where terms are nested too deeply. Writes the
- * terms that are names, but for indexes of loops within these, to `names`, which has room for all terms. Returns how
- * many; -1 after an error. */
-int32_t pgkm_term_names(const PgkmTerm *term, const PgkmTerm **names, PgkmTextError *error);
+/* Whether a function or an operator binds an index: arguments[0] is its name then, which arguments[2] may use. -1 where
+ * the language does not have it: 0A000. */
+int32_t pgkm_term_binds(const PgkmTerm *term, PgkmTextError *error);
 
 /* A program, which the caller frees. */
 typedef struct PgkmProgram PgkmProgram;

@@ -107,56 +107,11 @@ const Word &word_of(const PgkmTerm &term)
                      (word == nullptr ? " is no operator of reductions" : " needs two arguments"));
 }
 
-namespace {
-
-// The index of a loop around a term.
-struct Bound {
-    const char *name;
-    const Bound *outer;
-};
-
-struct Walk {
-    const PgkmTerm **names;
-    std::int32_t n = 0;
-
-    void term(const PgkmTerm &term, const Bound *bound, int depth)
-    {
-        if (depth > PGKM_MOST_NESTED)
-            raise_nested(term.place);
-        if (term.kind == PGKM_TERM_NAME)
-            name(term, bound);
-        else if (term.kind != PGKM_TERM_FUNCTION && term.kind != PGKM_TERM_OPERATOR)
-            arguments(term, bound, depth);
-        else if (!binds(word_of(term), term))
-            arguments(term, bound, depth);
-        else {
-            const Bound inner = {term.arguments[0]->name, bound};
-            this->term(*term.arguments[1], bound, depth + 1);
-            this->term(*term.arguments[2], &inner, depth + 1);
-        }
-    }
-
-  private:
-    void arguments(const PgkmTerm &term, const Bound *bound, int depth)
-    {
-        for (int i = 0; i < term.n_arguments; ++i)
-            this->term(*term.arguments[i], bound, depth + 1);
-    }
-
-    void name(const PgkmTerm &term, const Bound *bound)
-    {
-        while (bound != nullptr && std::string_view(bound->name) != term.name)
-            bound = bound->outer;
-        if (bound == nullptr)
-            names[n++] = &term;
-    }
-};
-
-} // namespace
 } // namespace pgkm::reduction
 
-std::int32_t pgkm_term_names(const PgkmTerm *term, const PgkmTerm **names, PgkmTextError *error)
+std::int32_t pgkm_term_binds(const PgkmTerm *term, PgkmTextError *error)
 {
-    pgkm::reduction::Walk walk = {names};
-    return pgkm::reduction::at_border(error, [&] { walk.term(*term, nullptr, 1); }) ? walk.n : -1;
+    using namespace pgkm::reduction;
+    bool found = false;
+    return at_border(error, [&] { found = binds(word_of(*term), *term); }) ? found : -1;
 }

@@ -174,9 +174,9 @@ static const double *make_numbers(int64 count, Number number)
     return numbers;
 }
 
-/* The values of formulas, one behind the other, matrices in row-major order, in the current memory context. */
+/* The values of formulas, one behind the other, matrices in row-major order, in the memory context `keep`. */
 static const double *evaluate(const Iteration *iteration, const PgkmObjectTree *formulas, int n, const List *parameters,
-                              PgkmValueShape *shapes)
+                              PgkmValueShape *shapes, MemoryContext keep)
 {
     static const double row = 0;
     PgkmJobHolder *holder = NULL;
@@ -191,7 +191,7 @@ static const double *evaluate(const Iteration *iteration, const PgkmObjectTree *
 
     reduce_request(&request, &program);
 
-    const PgkmReduced *const reduced = pgkm_run_aside(&request, CurrentMemoryContext, &holder)->reduced;
+    const PgkmReduced *const reduced = pgkm_run_aside(&request, keep, &holder)->reduced;
 
     reduce_check(&iteration->texts, &program, reduced, holder, NULL);
     return reduced->values;
@@ -211,12 +211,15 @@ static List *with_result(const List *parameters, const PgkmReduction *program, c
                                  counts_name, 1, length, counts);
 }
 
-/* `parameters` with what the update makes of `with` in place of those of the same names. */
-static List *apply_update(const Iteration *iteration, const Update *update, const List *parameters, const List *with)
+/* `parameters` with what the update makes of `with` in place of those of the same names, in the memory context `keep`.
+ * What start alone has stays where it is. */
+static List *apply_update(const Iteration *iteration, const Update *update, const List *parameters, const List *with,
+                          MemoryContext keep)
 {
     const int n = list_length(update->names);
     PgkmValueShape *const shapes = (PgkmValueShape *)palloc(n * sizeof(PgkmValueShape));
-    const double *values = evaluate(iteration, update->trees, n, with, shapes);
+    const double *values = evaluate(iteration, update->trees, n, with, shapes, keep);
+    const MemoryContext own = MemoryContextSwitchTo(keep);
     List *next = list_copy(parameters);
 
     for (int i = 0; i < n; ++i) {
@@ -229,6 +232,7 @@ static List *apply_update(const Iteration *iteration, const Update *update, cons
         next = reduce_parameters_add(next, name, shapes[i].dimensions, shapes[i].extent, values);
         values += shapes[i].extent[0] * shapes[i].extent[1];
     }
+    MemoryContextSwitchTo(own);
     return next;
 }
 
@@ -247,7 +251,7 @@ static bool is_done(const Iteration *iteration, const List *next, const PgkmRedu
         with = reduce_parameters_add(with, psprintf("old.%s", old->name), old->dimensions, old->extent, old->values);
     }
 
-    const double *const value = evaluate(iteration, &iteration->until, 1, with, &shape);
+    const double *const value = evaluate(iteration, &iteration->until, 1, with, &shape, CurrentMemoryContext);
 
     if (!shape.truth || shape.dimensions > 0)
         ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH), errmsg("until must be a condition")));
@@ -282,15 +286,10 @@ static const List *iterate(Iteration *iteration, MemoryContext keep)
     const List *next = call->parameters;
 
     foreach (cell, iteration->updates)
-        next = apply_update(iteration, (const Update *)lfirst(cell), next, with_result(next, &program, reduced));
+        next = apply_update(iteration, (const Update *)lfirst(cell), next, with_result(next, &program, reduced), keep);
     iteration->converged = is_done(iteration, next, &program, reduced);
     ++iteration->n_iter;
-
-    MemoryContext own = MemoryContextSwitchTo(keep);
-    const List *const kept = reduce_parameters_copy(next);
-
-    MemoryContextSwitchTo(own);
-    return kept;
+    return next;
 }
 
 static void run_loop(Iteration *iteration)

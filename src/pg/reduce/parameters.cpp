@@ -51,51 +51,44 @@ static int64 numbers_of(const PgkmNamed *name)
     return name->extent[0] * name->extent[1];
 }
 
-/* How many values there are at most: scalars in the JSON text. */
-static int64 count_scalars(JsonbContainer *list)
+static void read_numbers(const PgkmNamed *name, JsonbContainer *list, int64 count, double *numbers)
 {
-    JsonbIterator *iterator = JsonbIteratorInit(list);
-    JsonbIteratorToken token;
-    JsonbValue value;
-    int64 count = 0;
+    if (!JsonContainerIsArray(list) || JsonContainerSize(list) != count)
+        raise_parameter(name->name);
+    for (int64 i = 0; i < count; ++i) {
+        JsonbValue *const value = getIthJsonbValueFromContainer(list, i);
 
-    while ((token = JsonbIteratorNext(&iterator, &value, false)) != WJB_DONE)
-        count += token == WJB_ELEM;
-    return count;
+        numbers[i] = read_number(value, name->name);
+        pfree(value);
+    }
 }
 
-/* The lists of a value, or the list itself. All are checked to be as long. */
+/* A list of numbers, or of such lists. */
 static void read_list(PgkmNamed *name, JsonbContainer *list)
 {
-    JsonbIterator *iterator = JsonbIteratorInit(list);
-    double *const values = reduce_numbers(count_scalars(list));
-    JsonbValue value;
-    JsonbIteratorToken token;
-    int depth = 0;
-    int64 in_row = 0;
-    int64 count = 0;
+    const int64 count = JsonContainerIsArray(list) ? JsonContainerSize(list) : 0;
+    const JsonbValue *const first = count == 0 ? NULL : getIthJsonbValueFromContainer(list, 0);
+    const bool has_rows = first != NULL && first->type == jbvBinary;
+    const int64 width = has_rows ? JsonContainerSize(first->val.binary.data) : 1;
 
-    name->values = values;
-    name->extent[0] = 0;
-    while ((token = JsonbIteratorNext(&iterator, &value, false)) != WJB_DONE) {
-        const bool has_numbers = name->dimensions == 1 && name->extent[0] > 0; /* no list may follow them */
-
-        if (token == WJB_BEGIN_ARRAY && ++depth <= 2 && !has_numbers) {
-            name->dimensions = Max(name->dimensions, depth);
-            in_row = 0;
-        } else if (token == WJB_END_ARRAY) {
-            if (depth-- == 2 && (in_row == 0 || (++name->extent[0] > 1 && in_row != name->extent[1])))
-                raise_parameter(name->name);
-            name->extent[1] = name->dimensions == 2 ? in_row : 1;
-        } else if (token == WJB_ELEM && depth == name->dimensions) {
-            values[count++] = read_number(&value, name->name);
-            ++*(depth == 1 ? &name->extent[0] : &in_row);
-        } else {
-            raise_parameter(name->name);
-        }
-    }
-    if (name->extent[0] == 0)
+    if (count == 0 || width == 0)
         raise_parameter(name->name);
+
+    double *const values = reduce_numbers(count * width);
+
+    name->dimensions = has_rows ? 2 : 1;
+    name->extent[0] = count;
+    name->extent[1] = width;
+    name->values = values;
+    if (!has_rows)
+        read_numbers(name, list, count, values);
+    for (int64 i = 0; has_rows && i < count; ++i) {
+        const JsonbValue *const row = getIthJsonbValueFromContainer(list, i);
+
+        if (row->type != jbvBinary)
+            raise_parameter(name->name);
+        read_numbers(name, row->val.binary.data, width, values + i * width);
+    }
 }
 
 List *reduce_parameters_add(List *parameters, const char *name, int dimensions, const int64 *extent,
@@ -136,28 +129,6 @@ const PgkmNamed *reduce_parameters_find(const List *parameters, const char *name
         if (strcmp(((const PgkmNamed *)lfirst(cell))->name, name) == 0)
             return (const PgkmNamed *)lfirst(cell);
     return NULL;
-}
-
-/* Between looks at the cancel flag. */
-#define COPIED_AT_ONCE ((int64)1 << 20)
-
-List *reduce_parameters_copy(const List *parameters)
-{
-    List *copy = NIL;
-    ListCell *cell;
-
-    foreach (cell, parameters) {
-        const PgkmNamed *const from = (const PgkmNamed *)lfirst(cell);
-        const int64 count = numbers_of(from);
-        double *const values = reduce_numbers(count);
-
-        for (int64 i = 0; i < count; i += COPIED_AT_ONCE) {
-            CHECK_FOR_INTERRUPTS();
-            memcpy(values + i, from->values + i, Min(count - i, COPIED_AT_ONCE) * sizeof(double));
-        }
-        copy = reduce_parameters_add(copy, from->name, from->dimensions, from->extent, values);
-    }
-    return copy;
 }
 
 /* The shortest text that reads back as the number, whatever extra_float_digits says. */

@@ -28,9 +28,6 @@ List *reduce_parameters_add(List *parameters, const char *name, int dimensions, 
 
 const PgkmNamed *reduce_parameters_find(const List *parameters, const char *name);
 
-/* With values of its own, in the current memory context. */
-List *reduce_parameters_copy(const List *parameters);
-
 /* As jsonb; numbers read back as they were. */
 Jsonb *reduce_parameters_jsonb(const List *parameters);
 

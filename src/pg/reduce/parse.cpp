@@ -27,7 +27,7 @@ struct ReduceText {
 };
 
 struct Parsing {
-    const ReduceTexts *texts;
+    ReduceTexts *texts;
     int32 start;
     int n_terms;
 };
@@ -131,6 +131,27 @@ static PgkmTerm *make_term(Parsing *parsing, PgkmTermKind kind, int location, co
     return term;
 }
 
+/* An index that the term binds is no name, nor are those of the same in its last argument: they are the names from
+ * `last` on. 0A000 where the language does not have the term. */
+static void hide_index(Parsing *parsing, const PgkmTerm *term, int last)
+{
+    List **const names = &parsing->texts->names;
+    PgkmTextError error;
+    const int binds = pgkm_term_binds(term, &error);
+
+    if (binds < 0)
+        reduce_raise(parsing->texts, &error);
+    for (int i = list_length(*names), first = binds > 0 ? 0 : i; i-- > first;) {
+        const PgkmTerm *const index = term->arguments[0];
+        const PgkmTerm *const name = (const PgkmTerm *)list_nth(*names, i);
+
+        if (name == index)
+            first = i;
+        if (name == index || (i >= last && strcmp(name->name, index->name) == 0))
+            *names = list_delete_nth_cell(*names, i);
+    }
+}
+
 static const PgkmTerm *make_operator(Parsing *parsing, int location, const char *name,
                                      std::initializer_list<const PgkmTerm *> arguments)
 {
@@ -139,15 +160,20 @@ static const PgkmTerm *make_operator(Parsing *parsing, int location, const char 
 
     for (const PgkmTerm *const argument : arguments)
         term->arguments[i++] = argument;
+    hide_index(parsing, term, 0);
     return term;
 }
 
 static const PgkmTerm *convert_all(Parsing *parsing, PgkmTermKind kind, int location, const char *name, List *nodes)
 {
     PgkmTerm *const term = make_term(parsing, kind, location, name, list_length(nodes));
+    int last = 0;
 
-    for (int i = 0; i < term->n_arguments; ++i)
+    for (int i = 0; i < term->n_arguments; ++i) {
+        last = list_length(parsing->texts->names);
         term->arguments[i] = convert(parsing, (Node *)list_nth(nodes, i));
+    }
+    hide_index(parsing, term, last);
     return term;
 }
 
@@ -183,8 +209,13 @@ static const PgkmTerm *convert_name(Parsing *parsing, ColumnRef *node)
 
     if (!is_name || count > 2 || (count == 2 && strcmp(strVal(linitial(node->fields)), "old") != 0))
         refuse(parsing, node->location, "a name in a reduction is that of a column, a parameter or an index");
-    return make_term(parsing, count == 1 ? PGKM_TERM_NAME : PGKM_TERM_OLD, node->location, strVal(llast(node->fields)),
-                     0);
+
+    PgkmTerm *const term =
+        make_term(parsing, count == 1 ? PGKM_TERM_NAME : PGKM_TERM_OLD, node->location, strVal(llast(node->fields)), 0);
+
+    if (count == 1)
+        parsing->texts->names = lappend(parsing->texts->names, term);
+    return term;
 }
 
 static const PgkmTerm *convert_subscripts(Parsing *parsing, A_Indirection *node)
@@ -334,20 +365,6 @@ static RawStmt *parse_sql(const ReduceText *text)
     return statement;
 }
 
-/* Checks the words of a term, and notes its names. */
-static void note_names(ReduceTexts *texts, const PgkmTerm *term, int n_terms)
-{
-    const PgkmTerm **const names = (const PgkmTerm **)palloc(n_terms * sizeof(PgkmTerm *));
-    PgkmTextError error;
-    const int count = pgkm_term_names(term, names, &error);
-
-    if (count < 0)
-        reduce_raise(texts, &error);
-    for (int i = 0; i < count; ++i)
-        texts->names = lappend(texts->names, (void *)names[i]);
-    pfree(names);
-}
-
 List *reduce_parse_list(ReduceTexts *texts, const char *what, const char *text)
 {
     Parsing parsing = {texts, reduce_add_text(texts, what, text), 0};
@@ -363,10 +380,7 @@ List *reduce_parse_list(ReduceTexts *texts, const char *what, const char *text)
         if (target->name != NULL || target->indirection != NIL)
             refuse(&parsing, target->location, "expressions of reductions have no names");
 
-        const PgkmTerm *const term = convert(&parsing, target->val);
-
-        note_names(texts, term, parsing.n_terms);
-        terms = lappend(terms, (void *)term);
+        terms = lappend(terms, (void *)convert(&parsing, target->val));
     }
     return terms;
 }

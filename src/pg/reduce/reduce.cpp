@@ -150,17 +150,18 @@ Datum pgkm_reduce_many(PG_FUNCTION_ARGS)
 /* The engine's text as one of SQL; the engine's is freed. */
 static Datum take_text(char *source)
 {
-    const Size size = strlen(source);
-    text *const copy = (text *)palloc_extended(VARHDRSZ + size, MCXT_ALLOC_NO_OOM);
+    Datum volatile copy = (Datum)0;
 
-    if (copy != NULL) {
-        SET_VARSIZE(copy, VARHDRSZ + size);
-        memcpy(VARDATA(copy), source, size);
+    PG_TRY();
+    {
+        copy = CStringGetTextDatum(source);
     }
-    pgkm_text_free(source);
-    if (copy == NULL)
-        ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory")));
-    return PointerGetDatum(copy);
+    PG_FINALLY();
+    {
+        pgkm_text_free(source);
+    }
+    PG_END_TRY();
+    return copy;
 }
 
 /*
