@@ -17,11 +17,6 @@ Program::Program(const PgkmReduction &reduction) : source_(reduction), facts_(fa
         whole_.push_back(find_whole(e));
 }
 
-bool Program::depends_on(std::int32_t e, std::int32_t loop) const
-{
-    return std::binary_search(facts(e).loops.begin(), facts(e).loops.end(), loop);
-}
-
 bool Program::is_whole_quotient(std::int32_t e) const
 {
     const PgkmExpression &x = at(e);

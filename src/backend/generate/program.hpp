@@ -25,7 +25,6 @@ class Program {
     const PgkmExpression &at(std::int32_t e) const { return source_.expressions[e]; }
     const ExpressionFacts &facts(std::int32_t e) const { return facts_[static_cast<std::size_t>(e)]; }
     const Whole &whole(std::int32_t e) const { return whole_[static_cast<std::size_t>(e)]; }
-    bool depends_on(std::int32_t e, std::int32_t loop) const;
     std::int64_t count(std::int32_t loop) const { return source_.loops[loop]; }
     std::int32_t size() const { return source_.n_expressions; }
 

@@ -4,7 +4,6 @@
 #include "pg/rows/rows.h"
 
 #include "pg/run/memory_account.h"
-#include "pg/shared/pages.h"
 
 extern "C" {
 #include "utils/memutils.h"
@@ -18,9 +17,6 @@ extern "C" {
 /* From so many bytes on a buffer grows by a quarter. The system moves such blocks without a copy, and what is left
  * empty counts against the limit. */
 #define LARGE_BUFFER_BYTES ((Size)64 * 1024 * 1024)
-
-/* About as much of a larger buffer is provided at once. */
-#define POPULATED_BYTES ((Size)2 * 1024 * 1024)
 
 /* The context takes its memory back by itself; the account has to be told. */
 static void release(void *rows)
@@ -72,26 +68,11 @@ void *pgkm_resize(MemoryContext context, void *memory, int64 count, Size size)
 /* Makes place in memory of this process for so many rows in all. */
 static void set_capacity(PgkmRows *rows, int64 capacity)
 {
-    pgkm_memory_hold(&rows->reserved, (capacity - rows->allocated) * (int64)bytes_per_row(rows), rows->estimate);
+    pgkm_memory_hold(&rows->reserved, (capacity - rows->capacity) * (int64)bytes_per_row(rows), rows->estimate);
     rows->values = (char *)pgkm_resize(rows->context, rows->values, capacity, rows->row_bytes);
     if (rows->weighted)
         rows->weights = (double *)pgkm_resize(rows->context, rows->weights, capacity, sizeof(double));
-    rows->allocated = capacity;
-}
-
-/* The first touch of memory costs more than filling it. To ask for some pages at once costs less; for all of them it
- * would take too long, as it cannot be interrupted. */
-static void populate(PgkmRows *rows, int64 needed)
-{
-    const Size row = rows->row_bytes;
-    const int64 end = Min(rows->allocated, Max(needed, rows->capacity + (int64)(POPULATED_BYTES / row)));
-
-    if ((Size)rows->allocated * row < 2 * POPULATED_BYTES) {
-        rows->capacity = rows->allocated;
-        return;
-    }
-    shared_populate(rows->values + rows->capacity * row, (Size)(end - rows->capacity) * row);
-    rows->capacity = end;
+    rows->capacity = capacity;
 }
 
 void pgkm_rows_expect(PgkmRows *rows, int64 more)
@@ -99,7 +80,7 @@ void pgkm_rows_expect(PgkmRows *rows, int64 more)
     const uint64 affordable = Min(pgkm_memory_available(), (uint64)MaxAllocHugeSize) / 2 / bytes_per_row(rows);
     const int64 needed = rows->n + more;
 
-    if (needed > rows->allocated && (uint64)needed <= affordable)
+    if (needed > rows->capacity && (uint64)needed <= affordable)
         set_capacity(rows, needed);
 }
 
@@ -110,7 +91,7 @@ static void leave_segment(PgkmRows *rows)
 
     rows->values = NULL;
     rows->weights = NULL;
-    rows->n = rows->capacity = rows->allocated = 0;
+    rows->n = rows->capacity = 0;
     rows->reserved = 0;
     rows->segment = {};
     pgkm_rows_append(rows, left.values, (const char *)left.weights, left.n);
@@ -125,9 +106,8 @@ void pgkm_rows_grow(PgkmRows *rows, int64 more)
         return;
     if (rows->segment.file != 0)
         leave_segment(rows);
-    if (needed > rows->allocated)
-        set_capacity(rows, pgkm_next_capacity(rows->allocated, needed, bytes_per_row(rows)));
-    populate(rows, needed);
+    if (needed > rows->capacity)
+        set_capacity(rows, pgkm_next_capacity(rows->capacity, needed, bytes_per_row(rows)));
 }
 
 /* False where there is no segment to be had. */
@@ -143,7 +123,7 @@ static bool allocate_segment(PgkmRows *rows, int64 n)
     }
     rows->values = (char *)rows->segment.base;
     rows->weights = rows->weighted ? (double *)(rows->values + values) : NULL;
-    rows->allocated = n;
+    rows->capacity = n;
     return true;
 }
 
@@ -151,7 +131,6 @@ void pgkm_rows_make(PgkmRows *rows, int64 n, bool shared)
 {
     if (n > 0 && !(shared && allocate_segment(rows, n)))
         set_capacity(rows, n);
-    rows->capacity = rows->allocated;
     rows->n = n;
 }
 
@@ -159,10 +138,8 @@ void pgkm_rows_shrink(PgkmRows *rows)
 {
     const int64 capacity = Max(rows->n, (int64)1);
 
-    if (rows->segment.file == 0 && rows->allocated > capacity) {
+    if (rows->segment.file == 0 && rows->capacity > capacity)
         set_capacity(rows, capacity);
-        rows->capacity = capacity;
-    }
 }
 
 template <typename T>
@@ -220,6 +197,6 @@ void pgkm_rows_clear(PgkmRows *rows)
         pfree(rows->weights);
     rows->values = NULL;
     rows->weights = NULL;
-    rows->n = rows->capacity = rows->allocated = 0;
+    rows->n = rows->capacity = 0;
     release(rows);
 }

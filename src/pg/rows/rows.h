@@ -17,7 +17,6 @@ struct PgkmRows {
     int32 d;
     int64 n;
     int64 capacity;  /* rows that fit before the next pgkm_rows_grow */
-    int64 allocated; /* rows that the memory of this process has place for */
     Size row_bytes;  /* d elements */
     char *values;    /* n x d */
     double *weights; /* n, or NULL when unweighted */

@@ -1,5 +1,5 @@
 /*
- * pages.cpp - pages of memory: how much there is, asked for at once, and given back.
+ * pages.cpp - pages of memory: how much there is, taken, and given back.
  */
 #include "pg/shared/pages.h"
 
@@ -28,36 +28,15 @@ dsa_pointer shared_allocate(dsa_area *area, dsa_pointer last, Size bytes)
     if (!pgkm_fits_shared_memory((double)bytes + 2 * (double)pgkm_area_bytes(area, last)))
         return InvalidDsaPointer;
 
-    const dsa_pointer place =
-        dsa_allocate_extended(area, bytes, DSA_ALLOC_NO_OOM | (bytes >= MaxAllocSize ? DSA_ALLOC_HUGE : 0));
-
-    if (DsaPointerIsValid(place))
-        shared_populate((char *)dsa_get_address(area, place), bytes);
-    return place;
-}
-
-static uintptr_t page_bytes(void)
-{
-    static const uintptr_t bytes = (uintptr_t)sysconf(_SC_PAGESIZE);
-
-    return bytes;
-}
-
-void shared_populate(char *begin, Size bytes)
-{
-#ifdef MADV_POPULATE_WRITE
-    const uintptr_t first = TYPEALIGN_DOWN(page_bytes(), (uintptr_t)begin);
-    const uintptr_t end = TYPEALIGN(page_bytes(), (uintptr_t)begin + bytes);
-
-    (void)madvise((void *)first, end - first, MADV_POPULATE_WRITE);
-#endif
+    return dsa_allocate_extended(area, bytes, DSA_ALLOC_NO_OOM | (bytes >= MaxAllocSize ? DSA_ALLOC_HUGE : 0));
 }
 
 void shared_discard(void *memory, Size bytes, bool shared)
 {
 #ifdef MADV_REMOVE
-    char *const first = (char *)TYPEALIGN(page_bytes(), (uintptr_t)memory);
-    char *const end = (char *)TYPEALIGN_DOWN(page_bytes(), (uintptr_t)memory + bytes);
+    static const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    char *const first = (char *)TYPEALIGN(page, (uintptr_t)memory);
+    char *const end = (char *)TYPEALIGN_DOWN(page, (uintptr_t)memory + bytes);
 
     if (first < end)
         (void)madvise(first, end - first, shared ? MADV_REMOVE : MADV_DONTNEED);

@@ -1,5 +1,5 @@
 /*
- * pages.h - pages of memory: how much there is, asked for at once, and given back.
+ * pages.h - pages of memory: how much there is, taken, and given back.
  */
 #ifndef PGKM_PG_SHARED_PAGES_H
 #define PGKM_PG_SHARED_PAGES_H
@@ -13,15 +13,10 @@ extern "C" {
  * and to do without shared memory is better than an error. */
 bool pgkm_fits_shared_memory(double bytes);
 
-/* Memory in an area of dynamic shared memory, whose pages are there already; InvalidDsaPointer where the system has no
+/* Memory in an area of dynamic shared memory; InvalidDsaPointer where the system has no
  * room for it, or the area gets none. `last`: something that lies in the area's last segment, as far as this process
  * knows. */
 dsa_pointer shared_allocate(dsa_area *area, dsa_pointer last, Size bytes);
-
-/* Asks for the pages of this memory at once, which costs less than one fault at a time: the first touch of memory costs
- * more than filling it. Where the system
- * cannot, the faults come. */
-void shared_populate(char *begin, Size bytes);
 
 /* Gives pages whose contents nobody needs any more back to the system, as far as it can: those of memory that is shared
  * for all processes that map it. Calls nothing of the server. */
