@@ -51,20 +51,19 @@ TableCall *fit_call_of_arguments(const FitKind *kind, FunctionCallInfo fcinfo)
     return fit_call_create(kind, table_arguments(fcinfo, TABLE_OPTIONS), k);
 }
 
-const char *fit_needs_all_rows(const FitKind *kind, const TableCall *call)
+TableWish fit_wish(const FitKind *kind, const TableCall *call)
 {
-    return kind->needs_all_rows == NULL ? NULL : kind->needs_all_rows(&call->request);
+    const char *const kept_by = kind->needs_all_rows == NULL ? NULL : kind->needs_all_rows(&call->request);
+
+    return {.on_nodes = kept_by == NULL, .may_stream = kept_by == NULL, .kept_by = kept_by};
 }
 
-const PgkmResult *fit_rows(const FitKind *kind, TableCall *call, TableRows *rows)
+const PgkmResult *fit_rows(const FitKind *kind, TableCall *call)
 {
-    const int64 n = table_call_used(call, rows);
-
-    if (n == 0)
+    if (call->n == 0)
         return NULL;
-    table_call_request(call, rows);
     if (kind->check_size != NULL)
-        kind->check_size(&call->request, call->request.k, n);
+        kind->check_size(&call->request, call->request.k, call->n);
     return table_call_fit(call);
 }
 
@@ -86,10 +85,8 @@ Datum fit_table(const FitKind *kind, FunctionCallInfo fcinfo, const char *functi
 {
     const TupleDesc tupdesc = kind->tupdesc(fcinfo);
     TableCall *const call = fit_call_of_arguments(kind, fcinfo);
-    TableQuery query = {};
 
     table_call_find(call, TABLE_READ);
-    query.kept_by = fit_needs_all_rows(kind, call);
-    query.on_nodes = query.may_stream = query.kept_by == NULL;
-    return fit_return(kind, call, fcinfo, fit_rows(kind, call, table_call_read(call, function, &query)), tupdesc);
+    table_call_read(call, function, fit_wish(kind, call));
+    return fit_return(kind, call, fcinfo, fit_rows(kind, call), tupdesc);
 }

@@ -60,11 +60,12 @@ TableCall *fit_call_create(const FitKind *kind, const TableArguments &arguments,
 /* A call of a function that takes relation, features, k if there is one, options and so on. */
 TableCall *fit_call_of_arguments(const FitKind *kind, FunctionCallInfo fcinfo);
 
-const char *fit_needs_all_rows(const FitKind *kind, const TableCall *call);
+/* What a fit asks for that streams rows, or lets other servers work on theirs, where its options do. */
+TableWish fit_wish(const FitKind *kind, const TableCall *call);
 
-/* Fits the rows; NULL when there are none. The result lives as long as the call. 54000 when the model would be larger
- * than a value can be; else WARNING and errors as of table_call_fit. */
-const PgkmResult *fit_rows(const FitKind *kind, TableCall *call, TableRows *rows);
+/* Fits the rows of the call; NULL when there are none. The result lives as long as the call. 54000 when the model would
+ * be larger than a value can be; else WARNING and errors as of table_call_fit. */
+const PgkmResult *fit_rows(const FitKind *kind, TableCall *call);
 
 /* Ends the call of a function that returns the model of that result; NULL where there is none. */
 Datum fit_return(const FitKind *kind, TableCall *call, FunctionCallInfo fcinfo, const PgkmResult *result,

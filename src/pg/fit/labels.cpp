@@ -12,19 +12,14 @@ extern "C" {
 void table_labels_fit(TableLabels *labels, const FitKind *kind, FunctionCallInfo fcinfo, const char *function)
 {
     TableCall *const call = fit_call_of_arguments(kind, fcinfo);
-    TableQuery query = {};
 
     table_call_find(call, TABLE_LOCATE);
-    query.need_ctid = true;
-
-    TableRows *const rows = table_call_read(call, function, &query);
-
-    table_call_check_places(call, rows);
+    labels->call = call;
+    labels->rows = table_call_read(call, function, {.need_ctid = true});
+    table_call_check_places(call);
     call->request.want_labels = 1;
     call->request.want_distances = kind->algorithm == PGKM_KMEANS;
-    labels->call = call;
-    labels->rows = rows;
-    labels->result = fit_rows(kind, call, rows);
+    labels->result = fit_rows(kind, call);
 }
 
 void table_labels_get(const TableLabels *labels, const TableCursor *cursor, TableLabel *label)

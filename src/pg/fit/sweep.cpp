@@ -21,7 +21,6 @@ TableCall *sweep_begin(const FitKind *kind, FunctionCallInfo fcinfo, const char 
 {
     TableCall *const call = fit_call_create(kind, table_arguments(fcinfo, SWEEP_OPTIONS), 0, function, unusable);
     PgkmRequest *const request = &call->request;
-    TableQuery query = {};
     const bool many = kind->algorithm != PGKM_KMEANS;
     int64 k_max;
 
@@ -29,19 +28,19 @@ TableCall *sweep_begin(const FitKind *kind, FunctionCallInfo fcinfo, const char 
     request->k_last = k_max;
     request->silhouette_rows = silhouette_rows;
     table_call_find(call, TABLE_READ);
-    query.kept_by = fit_needs_all_rows(kind, call);
-    query.on_nodes = query.kept_by == NULL;
-    query.may_stream = query.on_nodes && !many;
 
-    TableRows *const rows = table_call_read(call, function, &query);
-    const int64 n = table_call_used(call, rows);
+    TableWish wish = fit_wish(kind, call);
+
+    wish.may_stream = wish.may_stream && !many;
+    table_call_read(call, function, wish);
+
+    const int64 n = call->n;
 
     *count = 0;
     if (n == 0)
         return call;
     if (many)
         table_call_keep_rows(call);
-    table_call_request(call, rows);
     request->k_last = Max(request->k, Min(k_max, n));
     if (request->k_last < k_max)
         ereport(NOTICE, (errmsg_plural("the sweep ends at k = %lld: there is %lld row",

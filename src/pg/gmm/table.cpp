@@ -34,12 +34,11 @@ Datum pgkm_gmm_table_cluster(PG_FUNCTION_ARGS)
 
     label_target_arguments(&target, fcinfo, call->arguments.next, "component_id");
     call->request.want_labels = 1;
+    table_read_for_update(call, &target, {}, "gmm_cluster");
 
-    const TableQuery query = {};
-    TableRows *const rows = table_read_for_update(call, &target, &query, "gmm_cluster");
-    const PgkmResult *const result = fit_rows(&gmm_kind, call, rows);
+    const PgkmResult *const result = fit_rows(&gmm_kind, call);
 
     pgkm_progress_writing();
-    table_write_labels(call, rows, result, &target, fcinfo->flinfo->fn_oid);
+    table_write_labels(call, result, &target, fcinfo->flinfo->fn_oid);
     return fit_return(&gmm_kind, call, fcinfo, result, tupdesc);
 }

@@ -91,7 +91,6 @@ static const PgkmResult *cluster_elsewhere(TableCall *call, FunctionCallInfo fci
 {
     const bool unchanged = !node_may_have_changed(call->arguments.relation); /* the lock is work of Citus, too */
     const PgkmOptions *const options = &call->request.kmeans;
-    TableQuery query = {};
 
     if (options->min_size != 0 || options->max_size != 0)
         ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
@@ -99,13 +98,10 @@ static const PgkmResult *cluster_elsewhere(TableCall *call, FunctionCallInfo fci
                         errdetail("Rows get their labels there by the nearest centroid, which need not be theirs."),
                         errhint("Use kmeans_fit.")));
 
-    table_lock_elsewhere(call, target, "kmeans_cluster");
-    query.new_snapshot = true;
-    query.unchanged = unchanged;
-    query.on_nodes = fit_needs_all_rows(&kmeans_kind, call) == NULL;
+    table_read_elsewhere(call, target, {.on_nodes = fit_wish(&kmeans_kind, call).on_nodes, .unchanged = unchanged},
+                         "kmeans_cluster");
 
-    TableRows *const rows = table_call_read(call, "kmeans_cluster", &query);
-    const PgkmResult *result = fit_rows(&kmeans_kind, call, rows);
+    const PgkmResult *result = fit_rows(&kmeans_kind, call);
 
     pgkm_progress_writing();
     table_write_by_value(call, result, labels_by_value(call, result, fcinfo), target, InvalidOid);
@@ -114,22 +110,16 @@ static const PgkmResult *cluster_elsewhere(TableCall *call, FunctionCallInfo fci
 
 static const PgkmResult *cluster_here(TableCall *call, FunctionCallInfo fcinfo, LabelTarget *target)
 {
-    TableQuery query = {};
-
-    query.kept_by = fit_needs_all_rows(&kmeans_kind, call);
-    query.may_stream = query.kept_by == NULL;
-
-    TableRows *const rows = table_read_for_update(call, target, &query, "kmeans_cluster");
-
+    table_read_for_update(call, target, fit_wish(&kmeans_kind, call), "kmeans_cluster");
     call->request.want_labels = call->stream == NULL;
 
-    const PgkmResult *const result = fit_rows(&kmeans_kind, call, rows);
+    const PgkmResult *const result = fit_rows(&kmeans_kind, call);
 
     pgkm_progress_writing();
     if (call->stream != NULL)
         table_write_by_value(call, result, labels_by_value(call, result, fcinfo), target, fcinfo->flinfo->fn_oid);
     else
-        table_write_labels(call, rows, result, target, fcinfo->flinfo->fn_oid);
+        table_write_labels(call, result, target, fcinfo->flinfo->fn_oid);
     return result;
 }
 

@@ -110,8 +110,6 @@ static double threshold_argument(FunctionCallInfo fcinfo)
 
 static TableRows *read_rows(TableCall *call, FunctionCallInfo fcinfo, const PgkmModel *model)
 {
-    TableQuery query = {};
-
     call->need_direction = model->metric == PGKM_COSINE && model->center == NULL;
     call->arguments = table_arguments(fcinfo, 0, 0);
     call->arguments.nulls = fcinfo->args[OUTLIER_NULLS];
@@ -120,9 +118,8 @@ static TableRows *read_rows(TableCall *call, FunctionCallInfo fcinfo, const Pgkm
     call->keeps_missing = model->fills != NULL;
     if (call->keeps_missing && PG_ARGISNULL(OUTLIER_NULLS))
         call->nulls = TABLE_NULLS_MEAN;
-    query.need_ctid = true;
 
-    TableRows *const rows = table_call_read(call, "kmeans_outliers", &query);
+    TableRows *const rows = table_call_read(call, "kmeans_outliers", {.need_ctid = true});
 
     if (rows->used != NULL && rows->used->d != model->d)
         ereport(ERROR, (errcode(ERRCODE_ARRAY_SUBSCRIPT_ERROR),

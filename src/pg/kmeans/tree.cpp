@@ -139,15 +139,10 @@ Datum pgkm_kmeans_tree(PG_FUNCTION_ARGS)
 {
     ReturnSetInfo *const target = pgkm_result_begin(fcinfo);
     TableCall *const call = read_arguments(fcinfo);
-    TableQuery query = {};
 
     table_call_find(call, TABLE_READ);
-
-    TableRows *const rows = table_call_read(call, "kmeans_tree", &query);
-
-    if (table_call_used(call, rows) > 0) {
-        table_call_request(call, rows);
-
+    table_call_read(call, "kmeans_tree", {});
+    if (call->n > 0) {
         const PgkmResult *const tree = table_call_fit(call);
 
         warn_fewer_leaves(call, tree);

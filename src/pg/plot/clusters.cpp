@@ -62,22 +62,16 @@ static void read_arguments(ClusterPlot *plot, FunctionCallInfo fcinfo)
 static bool gather(ClusterPlot *plot)
 {
     TableCall *const call = plot->call;
-    TableQuery query;
+    TableRows *const rows = table_call_read(call, "kmeans_plot", {.label = plot->label == NULL ? NULL : &plot->column});
 
-    memset(&query, 0, sizeof query);
-    query.label = plot->label == NULL ? NULL : &plot->column;
-
-    TableRows *const rows = table_call_read(call, "kmeans_plot", &query);
-
-    if (table_rows_used(rows) == 0)
+    if (call->n == 0)
         return false;
-    table_call_request(call, rows);
     if (plot->label == NULL)
-        plane_check_clusters(Min(call->request.k, table_rows_used(rows)));
+        plane_check_clusters(Min(call->request.k, call->n));
     plane_axes(&plot->plane, call);
     if (plot->label == NULL) {
         call->request.want_labels = 1;
-        plot->fit = fit_rows(&kmeans_kind, call, rows);
+        plot->fit = fit_rows(&kmeans_kind, call);
     }
     plane_clusters(&plot->plane, plot->fit, rows);
     return true;

@@ -26,23 +26,27 @@ struct TableColumns {
     bool need_direction; /* a row of zeros, which has none, is an error */
 };
 
+/* What a function asks for beside its columns. */
+struct TableWish {
+    const TableColumn *label = NULL; /* an integer to read along, or NULL */
+    bool need_ctid = false;          /* else it is read only where the caller may */
+    bool on_nodes = false;           /* other servers may work on the rows that they hold */
+    bool unchanged = false;          /* the caller knows that the transaction has changed none of these rows there */
+    bool may_stream = false;         /* the caller's fit takes rows chunk by chunk */
+    const char *kept_by = NULL;      /* the option because of which it does not; or NULL */
+    void (*on_first)(void *arg, const TableRows *first) = NULL; /* called, maybe, before most rows are read; or NULL */
+    void *on_first_arg = NULL;
+};
+
 /*
- * The rows are those that a SELECT by the current user would see, by table, in the order in which a sequential scan
- * comes to these, and by ctid. A row takes no part in the fit if its filter is NULL or false, if its features are NULL
- * (its array; all of its columns), or if its weight is NULL or 0. Nothing else is read of it then.
+ * The rows are those that a SELECT by the current user would see under the active snapshot, by table, in the order in
+ * which a sequential scan comes to these, and by ctid. A row takes no part in the fit if its filter is NULL or false,
+ * if its features are NULL (its array; all of its columns), or if its weight is NULL or 0. Nothing else is read of it
+ * then.
  */
-struct TableQuery : TableColumns {
+struct TableQuery : TableColumns, TableWish {
     const TableRelation *relation;
-    TableColumn *label;  /* an integer to read along, or NULL */
-    bool need_ctid;      /* else it is read only where the caller may */
-    bool new_snapshot;   /* see what was committed until now, not what the query sees */
-    bool on_nodes;       /* other servers may work on the rows that they hold */
-    bool unchanged;      /* the caller knows that the transaction has changed none of these rows there */
-    bool may_stream;     /* the caller's fit takes rows chunk by chunk */
-    const char *kept_by; /* the option because of which it does not; or NULL */
-    bool streamed;       /* it has to: memory => 'stream' */
-    void (*on_first)(void *arg, const TableRows *first); /* called, maybe, before most rows are read; or NULL */
-    void *on_first_arg;
+    bool streamed; /* memory => 'stream' */
 };
 
 /* Column number i of those that are read, from 0: features, weight, filter and label; and how many there are. */

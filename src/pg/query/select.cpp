@@ -136,14 +136,14 @@ static char *order_clause(const Receiver *receiver)
                     OidOutputFunctionCall(F_ARRAY_OUT, PointerGetDatum(array)));
 }
 
-static void run_select(const char *sql, bool new_snapshot, Receiver *receiver)
+static void run_select(const char *sql, Receiver *receiver)
 {
     SPIExecuteOptions options;
     const int nest_level = NewGUCNestLevel();
 
     table_select_settings();
     memset(&options, 0, sizeof options);
-    options.read_only = !new_snapshot;
+    options.read_only = true;
     options.dest = &receiver->base;
 
     const int code = SPI_execute_extended(sql, &options);
@@ -171,14 +171,14 @@ TableRows *table_select(const TableQuery *query, MemoryContext context)
 
     const char *const sql = table_select_text(query, &receiver.decoder);
 
-    run_select(sql, query->new_snapshot, &receiver);
+    run_select(sql, &receiver);
     if (receiver.disordered) {
         const char *const order = order_clause(&receiver);
 
         table_rows_clear(receiver.rows);
         receiver.disordered = false;
         receiver.sorted = true;
-        run_select(psprintf("%s%s", sql, order), query->new_snapshot, &receiver);
+        run_select(psprintf("%s%s", sql, order), &receiver);
     }
     SPI_finish();
     MemoryContextDelete(receiver.scratch);

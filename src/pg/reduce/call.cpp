@@ -111,7 +111,7 @@ static void place_columns(ReduceCall *call, const TableRows *rows)
     }
 }
 
-/* TableQuery.on_first. The program, with the errors that it may have, is made before most rows are read. It lives as
+/* TableWish.on_first. The program, with the errors that it may have, is made before most rows are read. It lives as
  * long as the call. */
 static void make_program(void *arg, const TableRows *first)
 {
@@ -129,15 +129,12 @@ static void make_program(void *arg, const TableRows *first)
 
 bool reduce_call_read(ReduceCall *call, FunctionCallInfo fcinfo)
 {
-    TableQuery query;
 
     call->call = table_call_create();
     table_relation_find(&call->call->relation, table_call_relation(fcinfo), TABLE_READ, true);
     find_columns(call);
-    memset(&query, 0, sizeof query);
-    query.on_first = call->once ? make_program : NULL;
-    query.on_first_arg = call;
-    call->rows = table_call_read(call->call, call->function, &query);
+    call->rows = table_call_read(call->call, call->function,
+                                 {.on_first = call->once ? make_program : NULL, .on_first_arg = call});
     if (table_rows_used(call->rows) == 0)
         return false;
     if (call->once && call->program.n_objects == 0)
@@ -203,16 +200,13 @@ void reduce_request(PgkmRequest *request, const PgkmReduction *program)
 static ReduceRow find_row(ReduceCall *call, int64 row)
 {
     TableCall *const table = call->call;
-    TableQuery query;
     TableCursor cursor;
 
     if (!table_may_read_ctid(&table->relation))
         return {NULL, row + 1};
-    memset(&query, 0, sizeof query);
-    query.need_ctid = true;
     table_rows_clear(call->rows);
 
-    TableRows *const rows = table_call_read_into(table, call->function, &query, table->context);
+    const TableRows *const rows = table_call_read(table, call->function, {.need_ctid = true}, table->context);
 
     table_cursor_start(&cursor);
     while (table_cursor_next(&cursor, rows))
@@ -242,7 +236,6 @@ const PgkmReduced *reduce_call_run(ReduceCall *call, const PgkmReduction *progra
 {
     PgkmRequest *const request = &call->call->request;
 
-    table_call_request(call->call, call->rows);
     reduce_request(request, program);
 
     const PgkmReduced *const reduced = pgkm_run_job(request, context, holder, NULL)->reduced;

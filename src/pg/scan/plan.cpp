@@ -137,9 +137,8 @@ void scan_plan_set_chunks(ScanPlan *plan, BlockNumber blocks)
 
 ScanPlan *scan_plan_make(const TableQuery *query, List *tables)
 {
-    ScanPlan head;
+    ScanPlan head = {};
 
-    memset(&head, 0, sizeof head);
     head.query = *query;
     table_decoder_init(&head.decoder, query);
     head.n_columns = table_query_columns(query);

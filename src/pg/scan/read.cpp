@@ -13,7 +13,6 @@
 extern "C" {
 #include "access/relscan.h"
 #include "access/table.h"
-#include "access/xact.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "utils/memutils.h"
@@ -161,7 +160,6 @@ struct DirectScan {
     ScanPlan *plan;
     ScanReader *reader; /* which has read the first row */
     pg_atomic_uint32 next_chunk;
-    bool own_snapshot;
 };
 
 /* The first row decides how long all arrays are. It is read before workers start, so that every process knows the
@@ -209,11 +207,6 @@ DirectScan *scan_begin(const TableQuery *query, List *tables, MemoryContext cont
 
     scan->scratch = scratch;
     scan->context = context;
-    if (query->new_snapshot) {
-        CommandCounterIncrement();
-        PushActiveSnapshot(GetTransactionSnapshot());
-        scan->own_snapshot = true;
-    }
     scan->plan = scan_plan_make(query, tables);
     pg_atomic_init_u32(&scan->next_chunk, 0);
     scan->reader = scan_reader_create(scan->plan, &scan->next_chunk, context);
@@ -287,7 +280,5 @@ TableRows *scan_next(DirectScan *scan, MemoryContext context, int32 *workers)
 
 void scan_end(DirectScan *scan)
 {
-    if (scan->own_snapshot)
-        PopActiveSnapshot();
     MemoryContextDelete(scan->scratch);
 }

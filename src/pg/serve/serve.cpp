@@ -127,9 +127,7 @@ static Datum *elements(ArrayType *array, Oid type, int *count)
 static void load_table(Served *to, Oid table, ArrayType *features, const char *weight, bool need_direction)
 {
     TableCall *const call = table_call_create();
-    TableQuery query;
 
-    memset(&query, 0, sizeof query);
     call->need_direction = need_direction;
     table_relation_find(&call->relation, table, TABLE_READ, true);
     call->features = table_features_find(&call->relation, features, &call->n_features);
@@ -138,7 +136,7 @@ static void load_table(Served *to, Oid table, ArrayType *features, const char *w
         table_weight_find(call->weight, &call->relation, weight);
     }
     to->element = table_columns_element(call->features, call->n_features);
-    add_rows(to, table_call_read_into(call, "pgkm_node_load", &query, to->context));
+    add_rows(to, table_call_read(call, "pgkm_node_load", {}, to->context));
     table_call_destroy(call);
 }
 

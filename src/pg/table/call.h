@@ -45,15 +45,17 @@ struct TableCall : TableColumns {
     bool keeps_missing;   /* with nulls => 'mean' values that rows lack stay NaN: the caller has others than means */
     const double *fills;  /* after reading: the means that stand in the place of NULLs; NULL without nulls => 'mean' */
     TableMemory memory;
-    PgkmRequest request; /* algorithm, k and options; the rest by table_call_request */
+    PgkmRequest request; /* algorithm, k and options; points, and what stays of them, by table_call_read */
+    TableRows *rows;     /* that were read and are here */
+    int64 n;             /* rows that take part, other servers' and streamed ones among them */
+    bool own_snapshot;   /* the active one was made for this call */
     PgkmJobHolder *job;
     PgkmRun run;
-    struct Nodes *nodes;    /* other servers that hold rows, which work on them; or NULL. Those of loaded rows stay */
-    TableStream *stream;    /* the rows that are read anew for each pass; or NULL */
-    uint64 streamed_bytes;  /* what they would need, where there was no memory for that and it is less; or 0 */
-    const char *kept_by;    /* the option without which rows that are in memory could be streamed; or NULL */
-    PgkmResident *resident; /* what backends keep of the rows from job to job, unless they are loaded; or NULL */
-    PgkmLoaded *loaded;     /* the loaded rows that are used instead of the table's; or NULL */
+    struct Nodes *nodes;   /* other servers that hold rows, which work on them; or NULL. Those of loaded rows stay */
+    TableStream *stream;   /* the rows that are read anew for each pass; or NULL */
+    uint64 streamed_bytes; /* what they would need, where there was no memory for that and it is less; or 0 */
+    const char *kept_by;   /* the option without which rows that are in memory could be streamed; or NULL */
+    PgkmLoaded *loaded;    /* the loaded rows that are used instead of the table's; or NULL */
 };
 
 /* Arguments of a function whose first ones are relation and features, and which has `count` of options, weight, nulls,
@@ -87,34 +89,23 @@ const char *table_nulls_name(TableNulls nulls);
 void table_call_find(TableCall *call, TableUse use);
 
 /* Reads the rows of call->relation for `function` (a static string, shown as the run's), or takes the loaded
- * ones. Of `how` the caller fills label, need_ctid, new_snapshot, on_nodes, and may_stream. Where rows are
- * streamed there are none in the result. Errors as of table_select. */
-TableRows *table_call_read(TableCall *call, const char *function, const TableQuery *how);
+ * ones, and completes call->request where some take part. With a context, in which they lie then, they are not for a
+ * request of this call. Where rows are streamed there are none in the result. Errors as of table_select. */
+TableRows *table_call_read(TableCall *call, const char *function, const TableWish &wish, MemoryContext context = NULL);
 
-/* Reads them into a context of their own, and takes no loaded ones. */
-TableRows *table_call_read_into(TableCall *call, const char *function, const TableQuery *how, MemoryContext context);
+/* Until error_context_stack is watch->previous again, an error about memory names the option that keeps rows there. */
+void table_call_watch_errors(TableCall *call, ErrorContextCallback *watch);
 
-/* Whether the ctids of these rows are known and still theirs. 42501 where rows were loaded without the right to read
+/* Whether the ctids of the rows are known and still theirs. 42501 where rows were loaded without the right to read
  * ctid, 55000 as of pgkm_loaded_check_places. */
-void table_call_check_places(const TableCall *call, const TableRows *rows);
-
-/* Rows that take part, other servers' and streamed ones among them. */
-int64 table_call_used(const TableCall *call, const TableRows *rows);
-
-/* Features of each, when there are any rows. */
-int32 table_call_features(const TableCall *call, const TableRows *rows);
+void table_call_check_places(const TableCall *call);
 
 /* After reading, before the first of several jobs over the same rows: what a backend makes of these stays from job to
  * job. What is loaded, or on other servers, stays anyway. */
 void table_call_keep_rows(TableCall *call);
 
-/* Completes call->request for rows of which at least one takes part: points, and what stays of loaded ones.
- * They live as long as the call. */
-void table_call_request(TableCall *call, const TableRows *rows);
-
-/* Runs that request. The result lives as
- * long as the call. A WARNING when less than k was found, and one when max_iter ended fits. Errors as of pgkm_run_job.
- */
+/* Runs the request. The result lives as long as the call. A WARNING when less than k was found, and one when max_iter
+ * ended fits. Errors as of pgkm_run_job. */
 const PgkmResult *table_call_fit(TableCall *call);
 
 /* Ends the run and frees everything. After an ERROR the memory contexts do. */

@@ -233,7 +233,6 @@ Datum pgkm_kmeans_load(PG_FUNCTION_ARGS)
 {
     MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "kmeans loaded rows", ALLOCSET_SMALL_SIZES);
     TableCall *call = table_call_create();
-    TableQuery query;
 
     call->arguments = table_arguments(fcinfo, 0, 0);
     call->arguments.weight = fcinfo->args[LOAD_WEIGHT];
@@ -242,13 +241,11 @@ Datum pgkm_kmeans_load(PG_FUNCTION_ARGS)
     table_call_find(call, TABLE_READ);
 
     unload(find(call));
-    memset(&query, 0, sizeof query);
-    query.need_ctid = table_may_read_ctid(&call->relation);
-    query.on_nodes = true;
 
     PgkmLoaded *const loaded = create(call, context);
 
-    loaded->rows = table_call_read_into(call, "kmeans_load", &query, context);
+    loaded->rows = table_call_read(call, "kmeans_load",
+                                   {.need_ctid = table_may_read_ctid(&call->relation), .on_nodes = true}, context);
     loaded->nodes = call->nodes;
     if (loaded->rows->wants.ctid)
         note_files(loaded);
@@ -256,7 +253,7 @@ Datum pgkm_kmeans_load(PG_FUNCTION_ARGS)
     unload(find(call));
     keep(loaded);
 
-    const int64 used = table_call_used(call, loaded->rows);
+    const int64 used = call->n;
 
     call->nodes = NULL; /* they stay */
     table_call_destroy(call);

@@ -24,13 +24,10 @@ extern "C" {
 /* Fewer rows are no chunk. */
 #define FEWEST_ROWS 256
 
-struct TableStream {
+struct ScanStream : TableStream {
     MemoryContextCallback on_reset;
-    DirectScan *scan;   /* NULL: it has ended */
-    PgkmStream *stream; /* the engine's */
-    PgkmPoints points;  /* none, but of the kind of the rows */
-    int64 n;            /* rows that take part */
-    int64 most;         /* rows of a chunk */
+    DirectScan *scan; /* NULL: it has ended */
+    int64 most;       /* rows of a chunk */
     MemoryContext chunks[2];
     int64 read;     /* chunks */
     int64 passes;   /* that have ended */
@@ -40,7 +37,7 @@ struct TableStream {
 
 static void free_stream(void *stream)
 {
-    pgkm_stream_free(((TableStream *)stream)->stream);
+    pgkm_stream_free(((ScanStream *)stream)->stream);
 }
 
 static Size row_bytes(const PgkmPoints *points)
@@ -48,12 +45,12 @@ static Size row_bytes(const PgkmPoints *points)
     return points->d * pgkm_element_size(points->element) + (points->weights != NULL ? sizeof(double) : 0);
 }
 
-static uint64 chunk_bytes(const TableStream *stream, int64 rows)
+static uint64 chunk_bytes(const ScanStream *stream, int64 rows)
 {
     return (uint64)rows * row_bytes(&stream->points) * CHUNK_COPIES;
 }
 
-static void connect(TableStream *stream, int64 n, int64 most)
+static void connect(ScanStream *stream, int64 n, int64 most)
 {
     pgkm_stream_free(stream->stream);
     stream->stream = pgkm_stream_create(n, most);
@@ -62,7 +59,7 @@ static void connect(TableStream *stream, int64 n, int64 most)
 }
 
 /* What chunks of so many rows take, with the engine's work on them. */
-static double bytes_in_chunks(TableStream *stream, const PgkmRequest *of, int64 n, int64 most)
+static double bytes_in_chunks(ScanStream *stream, const PgkmRequest *of, int64 n, int64 most)
 {
     PgkmRequest request = *of;
 
@@ -73,7 +70,7 @@ static double bytes_in_chunks(TableStream *stream, const PgkmRequest *of, int64 
 }
 
 /* The most rows of a chunk that leave a reserve. Returns 0, or where there is no room for any what the fewest need. */
-static uint64 choose_chunk(TableStream *stream, const PgkmRequest *request, int64 expected)
+static uint64 choose_chunk(ScanStream *stream, const PgkmRequest *request, int64 expected)
 {
     pgkm_memory_make_room(pgkm_memory_obtainable() / 2);
 
@@ -89,7 +86,7 @@ static uint64 choose_chunk(TableStream *stream, const PgkmRequest *request, int6
 }
 
 /* What rows in memory, with `origins` bytes beside each, and the work on them take, as far as that is known. */
-static double bytes_in_memory(const TableStream *stream, const PgkmRequest *of, int64 expected, Size origins)
+static double bytes_in_memory(const ScanStream *stream, const PgkmRequest *of, int64 expected, Size origins)
 {
     PgkmRequest request = *of;
 
@@ -101,7 +98,7 @@ static double bytes_in_memory(const TableStream *stream, const PgkmRequest *of, 
 }
 
 /* The next chunk that has rows that take part; NULL at the end of the pass. */
-static const PgkmRows *read_chunk(TableStream *stream, PgkmScanReport *report)
+static const PgkmRows *read_chunk(ScanStream *stream, PgkmScanReport *report)
 {
     MemoryContext context = stream->chunks[stream->read++ % lengthof(stream->chunks)];
     TableRows *rows;
@@ -128,9 +125,9 @@ static const PgkmRows *read_chunk(TableStream *stream, PgkmScanReport *report)
     return NULL;
 }
 
-static TableStream *create(const DirectScan *scan, MemoryContext context)
+static ScanStream *create(const DirectScan *scan, MemoryContext context)
 {
-    TableStream *const stream = (TableStream *)MemoryContextAllocZero(context, sizeof(TableStream));
+    ScanStream *const stream = (ScanStream *)MemoryContextAllocZero(context, sizeof(ScanStream));
 
     stream->points = scan_no_points(scan);
     stream->on_reset.func = free_stream;
@@ -139,10 +136,19 @@ static TableStream *create(const DirectScan *scan, MemoryContext context)
     return stream;
 }
 
+static void feed(void *arg)
+{
+    ScanStream *const stream = (ScanStream *)arg;
+    const PgkmRows *const chunk = read_chunk(stream, NULL);
+    const PgkmPoints points = chunk == NULL ? stream->points : pgkm_rows_points(chunk);
+
+    pgkm_stream_give(stream->stream, &points);
+}
+
 TableStream *table_stream_begin(TableCall *call, const TableQuery *query, DirectScan *scan, MemoryContext context,
                                 PgkmScanReport *report)
 {
-    TableStream *const stream = create(scan, context);
+    ScanStream *const stream = create(scan, context);
     const int64 expected = scan_expected_rows(scan);
     const TableWants wants = table_query_wants(query);
     const PgkmRows *chunk;
@@ -172,43 +178,16 @@ TableStream *table_stream_begin(TableCall *call, const TableQuery *query, Direct
     if (stream->n == 0)
         table_stream_end(stream);
     connect(stream, stream->n, stream->most);
+    stream->meanwhile = {stream, feed, chunk_bytes(stream, stream->most)};
     MemoryContextSwitchTo(caller);
     return stream;
 }
 
-void table_stream_end(TableStream *stream)
+void table_stream_end(TableStream *of)
 {
+    ScanStream *const stream = (ScanStream *)of;
+
     if (stream->scan != NULL)
         scan_end(stream->scan);
     stream->scan = NULL;
-}
-
-int64 table_stream_rows(const TableStream *stream)
-{
-    return stream->n;
-}
-
-int32 table_stream_features(const TableStream *stream)
-{
-    return stream->points.d;
-}
-
-void table_stream_request(const TableStream *stream, PgkmRequest *request)
-{
-    request->points = stream->points;
-    request->stream = stream->stream;
-}
-
-static void feed(void *arg)
-{
-    TableStream *const stream = (TableStream *)arg;
-    const PgkmRows *const chunk = read_chunk(stream, NULL);
-    const PgkmPoints points = chunk == NULL ? stream->points : pgkm_rows_points(chunk);
-
-    pgkm_stream_give(stream->stream, &points);
-}
-
-PgkmMeanwhile table_stream_meanwhile(TableStream *stream)
-{
-    return {stream, feed, chunk_bytes(stream, stream->most)};
 }

@@ -7,6 +7,14 @@
 #include "pg/scan/scan.h"
 #include "pg/table/call.h"
 
+/* What the engine reads. */
+struct TableStream {
+    PgkmStream *stream;
+    PgkmPoints points;       /* none, but of the kind of the rows */
+    int64 n;                 /* rows that take part in a pass */
+    PgkmMeanwhile meanwhile; /* feeds the job of a request for them */
+};
+
 /* Makes a stream of a scan that has begun, if call->memory or the size of the table says so, and counts the rows that
  * take part. NULL where they belong into memory; where there is none for chunks either, call->streamed_bytes
  * says so. The call's request is complete but for its points.
@@ -16,15 +24,5 @@ TableStream *table_stream_begin(TableCall *call, const TableQuery *query, Direct
 
 /* No more passes: ends the scan. */
 void table_stream_end(TableStream *stream);
-
-/* Rows that take part in a pass, and features of each, when there are any. */
-int64 table_stream_rows(const TableStream *stream);
-int32 table_stream_features(const TableStream *stream);
-
-/* Points and stream of a request for them. */
-void table_stream_request(const TableStream *stream, PgkmRequest *request);
-
-/* What feeds the job of that request. */
-PgkmMeanwhile table_stream_meanwhile(TableStream *stream);
 
 #endif

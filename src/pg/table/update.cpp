@@ -9,6 +9,7 @@
 #include "pg/table/label_lookup.h"
 
 extern "C" {
+#include "access/xact.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
@@ -27,6 +28,7 @@ extern "C" {
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
+#include "utils/snapmgr.h"
 #include "utils/syscache.h"
 }
 
@@ -245,9 +247,13 @@ static void begin_update(TableCall *call, LabelTarget *target, TableUse use, con
     table_call_find(call, use);
     check_label_is_no_input(call, target->name);
     label_target_check(target, &call->relation, call->request.k);
+    /* What was committed until the lock was there is read, too, whatever the query sees. */
+    CommandCounterIncrement();
+    PushActiveSnapshot(GetTransactionSnapshot());
+    call->own_snapshot = true;
 }
 
-void table_lock_elsewhere(TableCall *call, LabelTarget *target, const char *function)
+void table_read_elsewhere(TableCall *call, LabelTarget *target, const TableWish &wish, const char *function)
 {
     begin_update(call, target, TABLE_WRITE, function);
     if (call->nulls != TABLE_NULLS_ERROR || call->filter != NULL)
@@ -262,6 +268,7 @@ void table_lock_elsewhere(TableCall *call, LabelTarget *target, const char *func
                         errhint("Add an integer column there and here, and name it: label_column => %s, overwrite => "
                                 "true.",
                                 quote_literal_cstr(target->name))));
+    table_call_read(call, function, wish);
 }
 
 /* Adds the column where it is missing, of the relation by its name of now. */
@@ -284,28 +291,24 @@ void table_write_by_value(const TableCall *call, const PgkmResult *result, const
     run_update(&update);
 }
 
-void table_write_labels(const TableCall *call, const TableRows *rows, const PgkmResult *result,
-                        const LabelTarget *target, Oid function)
+void table_write_labels(const TableCall *call, const PgkmResult *result, const LabelTarget *target, Oid function)
 {
     TableRelation relation;
     LabelUpdate update = {&relation, target->name, get_func_namespace(function), false, NULL, {}};
 
     add_column(&relation, call, target, result, TABLE_UPDATE);
-    label_lookup_start(&update.lookup, rows, result == NULL ? NULL : result->labels);
+    label_lookup_start(&update.lookup, call->rows, result == NULL ? NULL : result->labels);
     if (update.lookup.changed > 0)
         run_update(&update);
 }
 
-TableRows *table_read_for_update(TableCall *call, LabelTarget *target, const TableQuery *how, const char *function)
+void table_read_for_update(TableCall *call, LabelTarget *target, TableWish wish, const char *function)
 {
-    TableQuery query = *how;
-
     begin_update(call, target, TABLE_UPDATE, function);
 
-    TableColumn label = {target->name, COLUMN_NUMBER, table_column_type(&call->relation, target->name)};
+    const TableColumn label = {target->name, COLUMN_NUMBER, table_column_type(&call->relation, target->name)};
 
-    query.label = target->missing ? NULL : &label;
-    query.need_ctid = true;
-    query.new_snapshot = true;
-    return table_call_read(call, function, &query);
+    wish.label = target->missing ? NULL : &label;
+    wish.need_ctid = true;
+    table_call_read(call, function, wish);
 }

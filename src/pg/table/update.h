@@ -40,11 +40,11 @@ void label_target_prepare(const LabelTarget *target, const TableRelation *relati
  * read-only transaction, unless the table is temporary), locks the table against all other writers,
  * looks up the columns, checks the target, and reads the rows for `function`. Where rows are streamed (`may_stream`)
  * labels are written by table_write_by_value. Errors of these steps. */
-TableRows *table_read_for_update(TableCall *call, LabelTarget *target, const TableQuery *how, const char *function);
+void table_read_for_update(TableCall *call, LabelTarget *target, TableWish wish, const char *function);
 
-/* The same up to the rows, of a relation with rows on other servers, which are updated by what their values say. 0A000
- * where the column is missing over there, and for nulls and a filter. */
-void table_lock_elsewhere(TableCall *call, LabelTarget *target, const char *function);
+/* The same of a relation with rows on other servers, which are updated by what their values say. 0A000 where the column
+ * is missing over there, and for nulls and a filter. */
+void table_read_elsewhere(TableCall *call, LabelTarget *target, const TableWish &wish, const char *function);
 
 /* The label of a row by what its values say: predict(model, features) where the condition holds, else NULL. */
 struct LabelExpression {
@@ -68,7 +68,6 @@ void table_run_utility(const char *sql);
 /* Adds the column where it is missing, and writes the labels of the rows whose label changes. The result has those of
  * rows->used, and is NULL where there are none; the other rows get NULL. `function` is the SQL function that was
  * called: the two that the UPDATE calls are in its schema. */
-void table_write_labels(const TableCall *call, const TableRows *rows, const PgkmResult *result,
-                        const LabelTarget *target, Oid function);
+void table_write_labels(const TableCall *call, const PgkmResult *result, const LabelTarget *target, Oid function);
 
 #endif
