@@ -43,7 +43,7 @@ PgkmRequest batches_of(const std::vector<double> &values, std::int32_t size)
 std::vector<double> plain_pass(const std::vector<double> &values, std::vector<double> centroids, std::int64_t size)
 {
     const PgkmPoints points = request_for(values, 2, 3).points;
-    const std::vector<std::int64_t> order = pgkm::batch_order<double>(points, 0, points.n, 0, [] {});
+    const std::vector<std::int64_t> order = pgkm::batch_order(points, 0, points.n, 0, [] {});
     const std::int64_t batches = points.n / size;
     std::vector<double> seen(3, 0.0);
     for (std::int64_t b = 0, row = 0; b < batches; ++b) {
@@ -132,7 +132,7 @@ TEST(Batches, SpreadRowsThatRepeat)
     for (int i = 0; i < 2000; ++i)
         values.insert(values.end(), {i < 1000 ? 1.0 : 2.0, 0.0});
     const PgkmPoints points = request_for(values, 2, 3).points;
-    const std::vector<std::int64_t> order = pgkm::batch_order<double>(points, 0, 2000, 5, [] {});
+    const std::vector<std::int64_t> order = pgkm::batch_order(points, 0, 2000, 5, [] {});
     for (std::size_t first = 0; first < 2000; first += 200) {
         const auto ones = std::count_if(order.begin() + static_cast<std::ptrdiff_t>(first),
                                         order.begin() + static_cast<std::ptrdiff_t>(first + 200),

@@ -16,9 +16,8 @@ namespace pgkm {
 // What the order costs for each row while it is made, in bytes.
 inline constexpr double bytes_per_ordered_row = 32.0;
 
-// Rows first .. first + n - 1 in that order, counted from `first`. T is the points' element type. Asks poll(), which
+// Rows first .. first + n - 1 in that order, counted from `first`. Asks poll(), which
 // may throw, every few milliseconds.
-template <typename T>
 std::vector<std::int64_t> batch_order(const PgkmPoints &points, std::int64_t first, std::int64_t n, std::uint64_t seed,
                                       const std::function<void()> &poll);
 

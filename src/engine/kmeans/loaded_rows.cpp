@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <iterator>
 
 #include "engine/kmeans/batch_order.hpp"
@@ -16,10 +17,15 @@
 namespace pgkm {
 namespace {
 
-// Fresh memory takes most of the time of a copy: a thread for some milliseconds of it.
-constexpr std::int64_t values_per_thread = 4 << 20;
 // Of centroids, between two looks at the cancel flag.
 constexpr std::int32_t values_per_poll = 1 << 21;
+
+// For a copy, which fresh memory takes most of the time of: one for some milliseconds of it.
+std::int64_t threads_for(const PgkmPoints &points, int most)
+{
+    constexpr std::int64_t values_per_thread = 4 << 20;
+    return std::min<std::int64_t>(most, points.n * points.d / values_per_thread + 1);
+}
 
 // Rows of zeros are rows as others are.
 void require_magnitude(const Summary &summary)
@@ -39,63 +45,46 @@ void require_variance(const Summary &raw)
             throw Error(PGKM_INVALID, "feature " + std::to_string(f + 1) + " varies too little to be standardized");
 }
 
-template <typename T>
-T *allocate(std::unique_ptr<std::byte[]> &memory, const PgkmPoints &points)
-{
-    memory.reset(new std::byte[static_cast<std::size_t>(points.n) * static_cast<std::size_t>(points.d) * sizeof(T)]);
-    return reinterpret_cast<T *>(memory.get());
-}
-
 } // namespace
 
 LoadedRows::LoadedRows(const PgkmRequest &request, const PgkmOptions &options, Session &session, Monitor &monitor)
     : points_(request.points), is_spread_(is_spread(request)), has_moments_(options.tol > 0.0)
 {
-    if (points_.element == PGKM_FLOAT32)
-        prepare<float>(request, options, session, monitor);
-    else
-        prepare<double>(request, options, session, monitor);
+    const std::vector<PgkmGroup> groups = groups_of(request);
+    const int threads = pgkm_cpu_threads(&request.settings);
+    for (const PgkmGroup &group : groups)
+        add_group(group.n);
+    if (request.n_groups > 0)
+        gather(groups, threads, monitor);
+    if (are_transformed(options))
+        transform(options, session, monitor);
+    if (options.batch_size > 0)
+        bring_into_batch_order(options.seed, threads, monitor);
+    summarise(session, monitor);
 }
 
 LoadedRows::LoadedRows(const LoadedRows &from, const std::vector<std::int64_t> &order,
                        const std::vector<std::int64_t> &sizes, int threads, Session &session, Monitor &monitor)
-    : points_(from.points_), is_spread_(false), has_moments_(from.has_moments_)
+    : points_(from.points_), has_moments_(from.has_moments_)
 {
-    points_.n = 0;
-    for (const std::int64_t size : sizes) {
-        groups_.push_back({points_.n, size, {}, Summary(points_.d), {}, 0});
-        points_.n += size;
-    }
-    if (points_.element == PGKM_FLOAT32) {
-        bring_into_order<float>(order, threads, monitor);
-        summarise<float>(session, monitor);
-    } else {
-        bring_into_order<double>(order, threads, monitor);
-        summarise<double>(session, monitor);
-    }
+    for (const std::int64_t size : sizes)
+        add_group(size);
+    bring_into_order(order, threads, monitor);
+    summarise(session, monitor);
 }
 
-template <typename T>
-void LoadedRows::prepare(const PgkmRequest &request, const PgkmOptions &options, Session &session,
-                         const Monitor &monitor)
+void LoadedRows::add_group(std::int64_t n)
 {
-    const std::vector<PgkmGroup> groups = groups_of(request);
-    std::int64_t first = 0;
-    for (const PgkmGroup &group : groups) {
-        groups_.push_back({first, group.n, {}, Summary(points_.d), {}, 0});
-        first += group.n;
-    }
-    if (request.n_groups > 0)
-        gather<T>(groups, pgkm_cpu_threads(&request.settings), monitor);
-    if (are_transformed(options))
-        transform<T>(options, session, monitor);
-    if (options.batch_size > 0)
-        bring_into_batch_order<T>(options.seed, pgkm_cpu_threads(&request.settings), monitor);
-    summarise<T>(session, monitor);
+    const std::int64_t first = groups_.empty() ? 0 : groups_.back().first_row + groups_.back().n;
+    groups_.push_back({first, n, {}, Summary(points_.d), {}, 0});
+}
+
+std::size_t LoadedRows::row_bytes() const
+{
+    return at(points_.d) * (points_.element == PGKM_FLOAT32 ? sizeof(float) : sizeof(double));
 }
 
 // Loads the rows, and takes the statistics of each group.
-template <typename T>
 void LoadedRows::summarise(Session &session, const Monitor &monitor)
 {
     std::vector<Summary> summaries = load(session, has_moments_);
@@ -108,25 +97,23 @@ void LoadedRows::summarise(Session &session, const Monitor &monitor)
             group.feature_scales.push_back(sum_scale(summary.min[f], summary.max[f], summary.max_weight));
         if (points_.weights != nullptr)
             group.weight_exponent = scale_exponent(group.summary.max_weight);
-        distance_bound<T>(group, points_.d, nullptr, 0, monitor); // refuses what would overflow before any work is done
+        // Refuses what would overflow before any work is done.
+        distance_bound<double>(group, points_.d, nullptr, 0, monitor);
     }
 }
 
 // Brings the groups together: a backend works on rows that lie together.
-template <typename T>
 void LoadedRows::gather(const std::vector<PgkmGroup> &groups, int threads, const Monitor &monitor)
 {
     points_.n = groups_.back().first_row + groups_.back().n;
-    T *const to = allocate<T>(values_, points_);
+    values_.reset(new std::byte[at(points_.n) * row_bytes()]);
     if (groups[0].weights != nullptr)
-        weights_.reset(new double[static_cast<std::size_t>(points_.n)]);
-    const std::int64_t wanted = points_.n * points_.d / values_per_thread + 1;
-    ThreadPool pool(static_cast<int>(std::min<std::int64_t>(threads, wanted)));
-    pool.run(static_cast<std::int64_t>(groups.size()), [&](std::int64_t task, int) {
+        weights_.reset(new double[at(points_.n)]);
+    parallel_for(std::ssize(groups), threads_for(points_, threads), [&](std::int64_t task, int) {
         monitor.poll();
-        const PgkmGroup &group = groups[static_cast<std::size_t>(task)];
-        const std::int64_t first = groups_[static_cast<std::size_t>(task)].first_row;
-        std::copy_n(static_cast<const T *>(group.values), group.n * points_.d, to + first * points_.d);
+        const PgkmGroup &group = groups[at(task)];
+        const std::size_t first = at(groups_[at(task)].first_row);
+        std::memcpy(values_.get() + first * row_bytes(), group.values, at(group.n) * row_bytes());
         if (weights_ != nullptr)
             std::copy_n(group.weights, group.n, weights_.get() + first);
     });
@@ -134,7 +121,6 @@ void LoadedRows::gather(const std::vector<PgkmGroup> &groups, int threads, const
     points_.weights = weights_.get();
 }
 
-template <typename T>
 void LoadedRows::transform(const PgkmOptions &options, Session &session, const Monitor &monitor)
 {
     if (is_spread_) { // where an attempt on another device may have left them otherwise
@@ -157,55 +143,59 @@ void LoadedRows::transform(const PgkmOptions &options, Session &session, const M
         session.load_own(points_);
         const Standardization &standardization = groups_[0].standardization;
         nodes::transform(session.data(), standardization.center, standardization.scale, options.metric);
-        return;
+    } else if (points_.element == PGKM_FLOAT32) {
+        transform_here<float>(options.metric, monitor);
+    } else {
+        transform_here<double>(options.metric, monitor);
     }
-    // What was gathered is a copy already.
-    T *const to = values_ == nullptr ? allocate<T>(values_, points_) : reinterpret_cast<T *>(values_.get());
+}
+
+template <typename T>
+void LoadedRows::transform_here(PgkmMetric metric, const Monitor &monitor)
+{
+    if (values_ == nullptr) // else what was gathered is a copy already
+        values_.reset(new std::byte[at(points_.n) * row_bytes()]);
     for (const LoadedGroup &group : groups_) {
-        const std::int64_t from = group.first_row * points_.d;
+        const std::int64_t first = group.first_row * points_.d;
         transform_rows(
-            static_cast<const T *>(points_.values) + from, group.n, points_.d, group.standardization, options.metric,
-            [&] { monitor.poll(); }, to + from);
+            static_cast<const T *>(points_.values) + first, group.n, points_.d, group.standardization, metric,
+            [&] { monitor.poll(); }, reinterpret_cast<T *>(values_.get()) + first);
     }
     points_.values = values_.get();
 }
 
-template <typename T>
 void LoadedRows::bring_into_batch_order(std::uint64_t seed, int threads, const Monitor &monitor)
 {
     std::vector<std::int64_t> rows;
     for (const LoadedGroup &group : groups_) {
-        order_ = batch_order<T>(points_, group.first_row, group.n, seed, [&] { monitor.poll(); });
+        order_ = batch_order(points_, group.first_row, group.n, seed, [&] { monitor.poll(); });
         for (const std::int64_t row : order_)
             rows.push_back(group.first_row + row);
     }
-    bring_into_order<T>(rows, threads, monitor);
+    bring_into_order(rows, threads, monitor);
 }
 
 // Rows of points_, whose memory may be this one's, into memory of their own.
-template <typename T>
 void LoadedRows::bring_into_order(const std::vector<std::int64_t> &order, int threads, const Monitor &monitor)
 {
     const PgkmPoints from = points_;
-    std::unique_ptr<std::byte[]> memory;
-    std::unique_ptr<double[]> weights;
-    points_.n = static_cast<std::int64_t>(order.size());
-    T *const to = allocate<T>(memory, points_);
+    const auto *const rows = static_cast<const std::byte *>(from.values);
+    const std::unique_ptr<std::byte[]> before = std::move(values_);
+    const std::unique_ptr<double[]> weights_before = std::move(weights_);
+    points_.n = std::ssize(order);
+    values_.reset(new std::byte[order.size() * row_bytes()]);
     if (from.weights != nullptr)
-        weights.reset(new double[order.size()]);
-    const std::int64_t d = from.d, rows_per_task = values_per_poll / d + 1;
-    ThreadPool pool(static_cast<int>(std::min<std::int64_t>(threads, points_.n * d / values_per_thread + 1)));
-    pool.run((points_.n + rows_per_task - 1) / rows_per_task, [&](std::int64_t task, int) {
+        weights_.reset(new double[order.size()]);
+    const std::int64_t rows_per_task = values_per_poll / from.d + 1, tasks = (points_.n - 1) / rows_per_task + 1;
+    parallel_for(tasks, threads_for(points_, threads), [&](std::int64_t task, int) {
         monitor.poll();
         const std::int64_t last = std::min((task + 1) * rows_per_task, points_.n);
-        for (std::int64_t row = task * rows_per_task; row < last; ++row) {
-            std::copy_n(static_cast<const T *>(from.values) + order[at(row)] * d, d, to + row * d);
-            if (weights != nullptr)
-                weights[at(row)] = from.weights[order[at(row)]];
+        for (std::size_t i = at(task * rows_per_task); i < at(last); ++i) {
+            std::memcpy(values_.get() + i * row_bytes(), rows + at(order[i]) * row_bytes(), row_bytes());
+            if (weights_ != nullptr)
+                weights_[i] = from.weights[order[i]];
         }
     });
-    values_ = std::move(memory);
-    weights_ = std::move(weights);
     points_.values = values_.get();
     points_.weights = weights_.get();
 }

@@ -45,22 +45,19 @@ class LoadedRows {
     std::vector<PgkmProblem> problems() const; // a range of rows for each group
 
   private:
-    template <typename T>
+    void add_group(std::int64_t n);
+    std::size_t row_bytes() const;
     void gather(const std::vector<PgkmGroup> &groups, int threads, const Monitor &monitor);
-    template <typename T>
     void transform(const PgkmOptions &options, Session &session, const Monitor &monitor);
     template <typename T>
-    void prepare(const PgkmRequest &request, const PgkmOptions &options, Session &session, const Monitor &monitor);
-    template <typename T>
+    void transform_here(PgkmMetric metric, const Monitor &monitor);
     void bring_into_batch_order(std::uint64_t seed, int threads, const Monitor &monitor);
-    template <typename T>
     void bring_into_order(const std::vector<std::int64_t> &order, int threads, const Monitor &monitor);
-    template <typename T>
     void summarise(Session &session, const Monitor &monitor);
     std::vector<Summary> load(Session &session, bool want_moments) const;
 
     PgkmPoints points_;
-    bool is_spread_; // some rows, or all, are not here
+    bool is_spread_ = false; // some rows, or all, are not here
     std::vector<LoadedGroup> groups_;
     std::unique_ptr<std::byte[]> values_; // when gathered or transformed
     std::unique_ptr<double[]> weights_;   // when gathered

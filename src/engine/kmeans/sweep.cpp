@@ -73,10 +73,7 @@ class Sweep {
         const std::int64_t n = rows_.points().n, wanted = silhouette_rows(request_, n);
         if (wanted == 0)
             return;
-        const auto poll = [this] { monitor_.poll(); };
-        sample_ = rows_.points().element == PGKM_FLOAT32
-                      ? batch_order<float>(rows_.points(), 0, n, request_.kmeans.seed, poll)
-                      : batch_order<double>(rows_.points(), 0, n, request_.kmeans.seed, poll);
+        sample_ = batch_order(rows_.points(), 0, n, request_.kmeans.seed, [this] { monitor_.poll(); });
         sample_.resize(at(wanted));
         sample_.shrink_to_fit();
     }
