@@ -37,6 +37,8 @@ struct Model : Figures {
     std::vector<double> scale;       // d, or empty
     std::vector<double> mean;        // d: of the rows, unless standardized; empty where it is not known (tol 0)
     std::vector<double> deviation;   // likewise: the standard deviation
+    std::vector<double> means;       // k x d: of each cluster's rows, or empty
+    std::vector<double> masses;      // k: what they count for, or empty
     LargeArray<std::int32_t> labels; // n, or empty
     LargeArray<double> distances;    // n, or empty
 };

@@ -23,28 +23,28 @@ namespace {
 // Rows that repeat leave clusters that no row chooses; the others close ranks.
 void drop_empty_clusters(Model &model)
 {
-    std::vector<std::int32_t> renumbered(model.sizes.size(), 0);
-    std::int32_t kept = 0;
-    const auto d = static_cast<std::size_t>(model.d);
-    for (std::size_t j = 0; j < renumbered.size(); ++j) {
-        if (model.sizes[j] == 0)
-            continue;
-        const auto to = static_cast<std::size_t>(kept);
-        model.sizes[to] = model.sizes[j];
-        model.within_ss[to] = model.within_ss[j];
-        if (to != j)
-            std::copy_n(model.centroids.begin() + static_cast<std::ptrdiff_t>(j * d), d,
-                        model.centroids.begin() + static_cast<std::ptrdiff_t>(to * d));
-        renumbered[j] = kept++;
-    }
+    const std::vector<std::int64_t> sizes = model.sizes;
+    const auto keep = [&](auto &values, std::size_t width) {
+        auto to = values.begin();
+        for (std::size_t j = 0; j < sizes.size() && !values.empty(); ++j)
+            if (sizes[j] != 0)
+                to = std::copy_n(values.begin() + static_cast<std::ptrdiff_t>(j * width), width, to);
+        values.erase(to, values.end());
+    };
+    const auto kept = std::count_if(sizes.begin(), sizes.end(), [](std::int64_t size) { return size != 0; });
     if (kept == model.k)
         return;
-    model.k = kept;
-    model.sizes.resize(static_cast<std::size_t>(kept));
-    model.within_ss.resize(static_cast<std::size_t>(kept));
-    model.centroids.resize(static_cast<std::size_t>(kept) * d);
+    std::vector<std::int32_t> numbers; // new ones
+    for (std::int32_t next = 0; const std::int64_t size : sizes)
+        numbers.push_back(size != 0 ? next++ : 0);
     for (std::int32_t &label : model.labels)
-        label = renumbered[static_cast<std::size_t>(label)];
+        label = numbers[at(label)];
+    keep(model.sizes, 1);
+    keep(model.within_ss, 1);
+    keep(model.masses, 1);
+    keep(model.centroids, at(model.d));
+    keep(model.means, at(model.d));
+    model.k = static_cast<std::int32_t>(kept);
 }
 
 template <typename T>
@@ -282,6 +282,8 @@ class Fitter {
         assigned.distances.resize(task_.want_distances && here ? at(problem.n_rows) : 0);
         if (task_.want_labels && here)
             assigned.labels.resize(at(problem.n_rows));
+        assigned.masses.resize(task_.want_means ? at(problem.k) : 0);
+        assigned.totals.resize(assigned.masses.size() * at(rows_.d()));
     }
 
     std::vector<Model> models_of(std::vector<Assigned> &assigned)
@@ -308,9 +310,22 @@ class Fitter {
             if (task_.want_labels)
                 model.labels = std::move(assigned[p].labels);
             model.distances = std::move(assigned[p].distances);
+            set_means(problem, assigned[p], model);
             drop_empty_clusters(model);
         }
         return models;
+    }
+
+    void set_means(const PgkmProblem &problem, const Assigned &assigned, Model &model) const
+    {
+        for (const PgkmInt128 mass : assigned.masses)
+            model.masses.push_back(fits_.mass_of(problem, join(mass)));
+        for (std::size_t i = 0; i < assigned.totals.size(); ++i) {
+            const PgkmFeatureScale &scale = problem.feature_scales[i % at(rows_.d())];
+            const Int128 mass = join(assigned.masses[i / at(rows_.d())]);
+            model.means.push_back(mean_of(join(assigned.totals[i]), mass == 0 ? 1 : mass, scale.origin, scale.exponent,
+                                          problem.weight_exponent));
+        }
     }
 
     const LoadedRows &rows_;

@@ -18,6 +18,7 @@ struct FitTask {
     std::int32_t threads = 1;
     std::uint64_t memory_limit = 0; // bytes; 0: none
     std::int32_t at_once = 1; // restarts, of all k, that go to the backend together, as restarts_at_once() has them
+    bool want_means = false;  // and masses
 };
 
 // One model for each k; all groups go to the backend together. Throws Error.

@@ -10,17 +10,11 @@
 
 namespace pgkm {
 
-// The sums over a model's rows that its indices are made of, as in LabelledRows (rows/cluster_sums.hpp).
-struct ClusterSums {
-    std::function<std::vector<double>()> totals;
-    std::function<std::vector<double>(const std::vector<double> &means)> spreads;
-};
-
 // Davies-Bouldin and Calinski-Harabasz indices of a model's labels, relative to the means of the
 // labelled rows (as in scikit-learn), the simplified silhouette relative to its centroids, and the Bayesian information
-// criterion; not the silhouette. `masses` are those of the clusters. The figures do not depend on the number of
-// threads. Throws Error(PGKM_CANCELLED).
-PgkmQuality quality_of(const Model &model, const ClusterSums &sums, const std::vector<double> &masses, int threads,
+// criterion; not the silhouette. The model has means and masses; find_spreads() gives the spreads of LabelledRows
+// (rows/cluster_sums.hpp). The figures do not depend on the number of threads. Throws Error(PGKM_CANCELLED).
+PgkmQuality quality_of(const Model &model, const std::function<std::vector<double>()> &find_spreads, int threads,
                        const Monitor &monitor);
 
 } // namespace pgkm

@@ -31,42 +31,25 @@ class Sweep {
 
     void judge(Model &model) const
     {
-        if (is_spread(request_)) {
-            judge_on_nodes(model);
-            return;
-        }
         const LoadedGroup &group = rows_.groups()[0];
-        const double heaviest = group.summary.max_weight;
         const LabelledRows labelled = {rows_.points(), model.labels.data(), model.k, place_.threads,
                                        [this] { monitor_.poll(); }};
-        const ClusterSums sums = {
-            [&] { return labelled.totals(); },
-            [&](const std::vector<double> &means) { return labelled.spreads(means.data(), model.centroids.data()); }};
-        const std::vector<double> masses = labelled.masses(heaviest);
-        model.quality = quality_of(model, sums, masses, place_.threads, monitor_);
+        const auto spreads = [&] {
+            return is_spread(request_)
+                       ? nodes::cluster_sums(place_.session.data(), model.centroids, model.k, model.means)
+                       : labelled.spreads(model.means.data(), model.centroids.data());
+        };
+        model.quality = quality_of(model, spreads, place_.threads, monitor_);
         if (sample_.empty())
             return;
+        const double heaviest = group.summary.max_weight;
         const double square = distance_bound<double>(group, rows_.d(), nullptr, 0, monitor_) / heaviest;
-        const Silhouette silhouette = silhouette_of(labelled, sample_, heaviest * std::sqrt(square), masses);
+        const Silhouette silhouette = silhouette_of(labelled, sample_, heaviest * std::sqrt(square), model.masses);
         model.quality.silhouette = silhouette.mean;
         model.quality.silhouette_error = silhouette.error;
     }
 
   private:
-    void judge_on_nodes(Model &model) const
-    {
-        PgkmData *const data = place_.session.data();
-        const std::vector<double> totals = nodes::cluster_sums(data, model.centroids, model.k);
-        const ClusterSums sums = {[&] { return totals; },
-                                  [&](const std::vector<double> &means) {
-                                      return nodes::cluster_sums(data, model.centroids, model.k, means);
-                                  }};
-        std::vector<double> masses;
-        for (std::size_t j = 1; j <= at(model.k); ++j)
-            masses.push_back(totals[j * at(model.d + 1) - 1]);
-        model.quality = quality_of(model, sums, masses, place_.threads, monitor_);
-    }
-
     // Drawn by the contents of rows and the seed: the first in batch order.
     void sample()
     {
@@ -107,6 +90,7 @@ std::vector<Model> sweep(Workplace &place, const LoadedRows &rows, FitTask task,
     const std::int64_t most = std::max(1, task.at_once / restarts_of(task.options));
     task.want_labels = !is_spread(request) && !together;
     task.want_distances = false;
+    task.want_means = true;
     task.options.init =
         init_of(task.options, static_cast<double>(rows.groups()[0].n), rows.d(), static_cast<double>(last));
     for (std::int64_t k = request.k; k <= last; k += std::ssize(task.k)) {

@@ -20,7 +20,7 @@ namespace pgkm::nodes {
 using Bytes = std::vector<std::byte>;
 
 // "PGK" and the version of all that follows.
-inline constexpr std::uint32_t message_magic = 0x50474B06u;
+inline constexpr std::uint32_t message_magic = 0x50474B07u;
 
 // What a node is asked: functions of Share and Seeding (operations.hpp), which say what they take and return.
 enum class Operation : std::uint32_t {

@@ -198,8 +198,7 @@ void transform(PgkmData *data, const std::vector<double> &center, const std::vec
 std::vector<double> cluster_sums(PgkmData *data, const std::vector<double> &centroids, std::int32_t k,
                                  const std::vector<double> &means)
 {
-    std::vector<double> sums(means.empty() ? centroids.size() + static_cast<std::size_t>(k)
-                                           : static_cast<std::size_t>(k) + 2);
+    std::vector<double> sums(static_cast<std::size_t>(k) + 2);
     const auto add = [&](const std::vector<double> &own) {
         require_shape(own.size() == sums.size());
         std::transform(own.begin(), own.end(), sums.begin(), sums.begin(), std::plus<>());

@@ -22,9 +22,9 @@ PgkmContext *open_nodes(const PgkmRequest &request, const BackendChoice &choice,
 // Brings the rows of all servers into the space of the distance (rows/prepare.hpp), from what they were at first.
 void transform(PgkmData *data, const std::vector<double> &center, const std::vector<double> &scale, PgkmMetric metric);
 
-// The totals of LabelledRows (rows/cluster_sums.hpp) over the rows of all servers, labelled by the nearest of k
-// centroids; with means its spreads. Added in the order of the servers.
+// The spreads of LabelledRows (rows/cluster_sums.hpp) over the rows of all servers, labelled by the nearest of k
+// centroids, about the means of the clusters. Added in the order of the servers.
 std::vector<double> cluster_sums(PgkmData *data, const std::vector<double> &centroids, std::int32_t k,
-                                 const std::vector<double> &means = {});
+                                 const std::vector<double> &means);
 
 } // namespace pgkm::nodes

@@ -153,17 +153,16 @@ LargeArray<std::int32_t> Share::labels(Centroids of) const
     return labels;
 }
 
-// Of the rows of clusters, labelled anew each time, which is a small part of the fit before it: the totals; about given
-// means the spreads.
+// Of the rows of clusters, labelled anew, which is a small part of the fit before it.
 std::vector<double> Share::cluster_sums(std::int32_t k, const std::vector<double> &centroids,
                                         const std::vector<double> &means)
 {
     check_rows(centroids, points_.d);
     require_shape(k >= 1 && centroids.size() == static_cast<std::size_t>(k) * static_cast<std::size_t>(points_.d) &&
-                  (means.empty() || means.size() == centroids.size() + static_cast<std::size_t>(k)));
+                  means.size() == centroids.size());
     const LargeArray<std::int32_t> labels = nearest_labels(session_, points_, k, centroids.data());
     const LabelledRows rows = {points_, labels.data(), k, open_.threads, [&] { poll(open_.host); }};
-    return means.empty() ? rows.totals() : rows.spreads(means.data(), centroids.data());
+    return rows.spreads(means.data(), centroids.data());
 }
 
 template <typename T>

@@ -18,15 +18,8 @@ struct LabelledRows {
     const int threads;
     const std::function<void()> poll; // may throw
 
-    // Of each cluster the weighted features, then the weights: k x (d + 1).
-    std::vector<double> totals() const;
-
-    // The weights of each cluster, by integer sums, which do not depend on the order of rows. No weight is more than
-    // max_weight.
-    std::vector<double> masses(double max_weight) const;
-
     // Of each cluster the weighted distances to its mean; then of all rows their squares, and the silhouettes relative
-    // to the centroids (k x d): k + 2. means has d + 1 values a cluster, of which the last is not read.
+    // to the centroids: k + 2. Means and centroids: k x d.
     std::vector<double> spreads(const double *means, const double *centroids) const;
 };
 

@@ -22,7 +22,7 @@ struct Silhouette {
 // Mean over the rows whose numbers `sample` holds of (b - a) / max(a, b): a is the mean distance to the other rows of
 // the own cluster, b the least mean distance to the rows of another one, and rows are all of `rows`. A row alone in its
 // cluster has 0. A row of weight w counts like w rows. No weighted distance of two rows is more than `reach`; masses
-// are rows.masses(). Distances are summed as integers: the result depends on the order of `sample` alone.
+// are those of the clusters. Distances are summed as integers: the result depends on the order of `sample` alone.
 Silhouette silhouette_of(const LabelledRows &rows, const std::vector<std::int64_t> &sample, double reach,
                          const std::vector<double> &masses);
 
