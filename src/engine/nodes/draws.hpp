@@ -77,8 +77,11 @@ class Draws {
     // What a server says of changes of its masses. prepare() before the next draw.
     void apply(const Changes &changes)
     {
-        change(changes.buckets, changes.differences);
-        change(changes.wide_buckets, changes.wide_differences);
+        require_shape(changes.buckets.size() == changes.differences.size());
+        for (std::size_t i = 0; i < changes.buckets.size(); ++i) {
+            require_shape(changes.buckets[i] < sums_.size());
+            sums_[changes.buckets[i]] += changes.differences[i];
+        }
     }
     void prepare()
     {
@@ -123,24 +126,18 @@ class Draws {
     }
 
   private:
-    static Int128 wide(std::int64_t value) { return value; }
-    static Int128 wide(PgkmInt128 value) { return join(value); }
-
-    template <typename Integer>
-    void change(const std::vector<std::uint32_t> &buckets, const std::vector<Integer> &differences)
-    {
-        require_shape(buckets.size() == differences.size());
-        for (std::size_t i = 0; i < buckets.size(); ++i) {
-            require_shape(buckets[i] < sums_.size());
-            sums_[buckets[i]] += wide(differences[i]);
-        }
-    }
-
     static std::vector<std::uint64_t> distinct(std::vector<std::uint64_t> values)
     {
         std::sort(values.begin(), values.end());
         values.erase(std::unique(values.begin(), values.end()), values.end());
         return values;
+    }
+
+    static std::size_t place_in(const std::vector<std::uint64_t> &wanted, std::uint64_t bucket)
+    {
+        const auto at = std::lower_bound(wanted.begin(), wanted.end(), bucket);
+        require_shape(at != wanted.end() && *at == bucket);
+        return static_cast<std::size_t>(at - wanted.begin());
     }
 
     // The first entry in order whose running sum passes `left`, which is lowered by those before it.
@@ -162,26 +159,19 @@ class Draws {
         const std::size_t d = with_values ? d_ : 0;
         std::vector<std::map<KeyedContent, UInt128, ContentOrder>> found(wanted.size());
         const auto merge = [&](const Runs<T> &own) {
-            require_shape(own.counts.size() == wanted.size() && own.masses.size() == own.keys.size() &&
-                          own.values.size() == own.keys.size() * d);
+            require_shape(own.masses.size() == own.keys.size() && own.values.size() == own.keys.size() * d);
             check_values(own.values.data(), own.values.size());
-            auto from = own.values.begin();
-            std::size_t next = 0;
-            for (std::size_t b = 0; b < wanted.size(); ++b)
-                for (std::uint64_t i = 0; i < own.counts[b]; ++i, ++next) {
-                    require_shape(next < own.keys.size());
-                    const auto end = from + static_cast<std::ptrdiff_t>(d);
-                    found[b][{own.keys[next], Content(from, end)}] += join_unsigned(own.masses[next]);
-                    from = end;
-                }
-            require_shape(next == own.keys.size());
+            for (std::size_t i = 0; i < own.keys.size(); ++i) {
+                const auto from = own.values.begin() + static_cast<std::ptrdiff_t>(i * d);
+                found[place_in(wanted, bucket_of(own.keys[i], bits))]
+                     [{own.keys[i], Content(from, from + static_cast<std::ptrdiff_t>(d))}] +=
+                    join_unsigned(own.masses[i]);
+            }
         };
         nodes_.ask<Operation::seed_runs, T>(merge, bits, static_cast<std::uint8_t>(with_values), wanted);
         std::vector<KeyedContent> passed;
-        for (std::size_t i = 0; i < buckets.size(); ++i) {
-            const auto b = std::lower_bound(wanted.begin(), wanted.end(), buckets[i]) - wanted.begin();
-            passed.push_back(pass(found[static_cast<std::size_t>(b)], left[i]));
-        }
+        for (std::size_t i = 0; i < buckets.size(); ++i)
+            passed.push_back(pass(found[place_in(wanted, buckets[i])], left[i]));
         return passed;
     }
 

@@ -8,7 +8,6 @@
 #include <atomic>
 #include <cstdint>
 #include <utility>
-#include <vector>
 
 #include "cpu/seed/row_order.hpp"
 #include "numeric/philox.hpp"
@@ -24,54 +23,77 @@ inline std::uint64_t bucket_of(std::uint64_t key, std::int32_t bits)
     return bits == 0 ? 0 : key >> (64 - bits);
 }
 
+// Calls body(row, task) for each row, on all threads; a task's rows follow one another.
+inline constexpr std::int64_t rows_per_task = 1 << 14;
+template <typename Body>
+void for_rows(const cpu::BlockRunner &runner, std::int64_t n, Body &&body)
+{
+    runner.run((n + rows_per_task - 1) / rows_per_task, [&](std::int64_t task) {
+        for (std::int64_t row = task * rows_per_task; row < std::min(n, (task + 1) * rows_per_task); ++row)
+            body(static_cast<std::size_t>(row), static_cast<std::size_t>(task));
+    });
+}
+
 class KeyMasses {
   public:
-    // order: the rows in canonical order, of which there is at least one; or nothing: then they have no places, and
-    // sums alone are known. keys: of each row. order stays the caller's.
+    // order: the rows in canonical order; or nothing: then they have no places, and sums alone are known. keys: of each
+    // row. order stays the caller's.
     KeyMasses(const cpu::BlockRunner &runner, const cpu::Buffer<cpu::RowNumber> &order,
-              const cpu::Buffer<std::uint64_t> &keys, std::int32_t bits);
+              const cpu::Buffer<std::uint64_t> &keys, std::int32_t bits)
+        : runner_(runner), order_(order), bits_(bits), buckets_(runner.budget(), keys.size()),
+          sums_(runner.budget(), std::size_t{1} << bits)
+    {
+        for_rows(runner, static_cast<std::int64_t>(keys.size()), [&](std::size_t row, std::size_t) {
+            buckets_[row] = static_cast<std::uint32_t>(bucket_of(keys[row], bits));
+        });
+    }
 
     std::int32_t bits() const { return bits_; }
-    std::int64_t n() const { return static_cast<std::int64_t>(buckets_.size()); }
     std::int64_t row_at(std::int64_t place) const { return order_[static_cast<std::size_t>(place)]; }
-    // The places of a bucket: the first, and the one behind the last.
-    std::pair<std::int64_t, std::int64_t> places(std::uint64_t bucket) const
+    // The first place of a bucket's rows, or of those of the next one that has any.
+    std::int64_t place_of(std::uint64_t bucket) const
     {
-        return {starts_[bucket], starts_[bucket + 1]};
+        return std::partition_point(order_.begin(), order_.end(), [&](auto row) { return buckets_[row] < bucket; }) -
+               order_.begin();
     }
 
     // Sums mass(row) of all rows anew.
     template <typename Mass>
     void sum(Mass &&mass);
-    // Adds to a row's mass, or takes from it; from any thread.
-    void add(std::int64_t row, std::uint64_t mass) { change(row, mass, 1); }
-    void subtract(std::int64_t row, std::uint64_t mass) { change(row, mass, -1); }
+    // Takes from a row's mass; from any thread.
+    void subtract(std::int64_t row, std::uint64_t mass)
+    {
+        Sum less;
+        less.add(mass);
+        add({-less.lower, -less.upper}, buckets_[static_cast<std::size_t>(row)]);
+    }
 
     // By how much sums have changed since the last call, or since 0: calls change(bucket, difference).
     template <typename Change>
-    void take_changes(Change &&change);
-    void forget_changes() { std::fill(taken_.begin(), taken_.end(), Sum{0, 0}); }
+    void take_changes(Change &&change)
+    {
+        for (std::size_t bucket = 0; bucket < sums_.size(); ++bucket)
+            if (const Int128 difference = std::exchange(sums_[bucket], Sum{}).whole(); difference != 0)
+                change(static_cast<std::uint32_t>(bucket), difference);
+    }
 
   private:
     static constexpr int lower_bits = 23;
-    static constexpr std::uint64_t lower_mask = (1 << lower_bits) - 1;
-    static constexpr std::int64_t task_rows = 1 << 13;
     // lower + upper * 2^23, both signed.
     struct Sum {
-        std::uint64_t lower, upper;
+        std::uint64_t lower = 0, upper = 0;
+        void add(std::uint64_t mass)
+        {
+            lower += mass & ((1 << lower_bits) - 1);
+            upper += mass >> lower_bits;
+        }
         Int128 whole() const
         {
             return Int128{static_cast<std::int64_t>(lower)} +
                    Int128{static_cast<std::int64_t>(upper)} * (1 << lower_bits);
         }
     };
-    void change(std::int64_t row, std::uint64_t mass, std::int64_t sign)
-    {
-        add({(mass & lower_mask) * static_cast<std::uint64_t>(sign),
-             (mass >> lower_bits) * static_cast<std::uint64_t>(sign)},
-            buckets_[static_cast<std::size_t>(row)]);
-    }
-    void add(const Sum &own, std::size_t bucket)
+    void add(const Sum &own, std::uint32_t bucket)
     {
         std::atomic_ref(sums_[bucket].lower).fetch_add(own.lower, std::memory_order_relaxed);
         std::atomic_ref(sums_[bucket].upper).fetch_add(own.upper, std::memory_order_relaxed);
@@ -81,48 +103,27 @@ class KeyMasses {
     const cpu::Buffer<cpu::RowNumber> &order_;
     std::int32_t bits_;
     cpu::Buffer<std::uint32_t> buckets_; // of each row
-    cpu::Buffer<std::int64_t> starts_;
-    cpu::Buffer<Sum> sums_;
-    cpu::Buffer<Sum> taken_;
+    cpu::Buffer<Sum> sums_;              // changes that were not taken yet
 };
 
 template <typename Mass>
 void KeyMasses::sum(Mass &&mass)
 {
-    std::fill(sums_.begin(), sums_.end(), Sum{0, 0});
-    runner_.run((n() + task_rows - 1) / task_rows, [&](std::int64_t task) {
-        std::int64_t place = task * task_rows;
-        const std::int64_t end = std::min(n(), place + task_rows);
-        if (order_.size() == 0) {
-            for (; place < end; ++place)
-                add(place, static_cast<std::uint64_t>(mass(place)));
-            return;
-        }
-        auto bucket =
-            static_cast<std::size_t>(std::upper_bound(starts_.begin(), starts_.end(), place) - starts_.begin() - 1);
-        for (; place < end; ++bucket) {
-            Sum sum = {0, 0};
-            for (; place < std::min(end, starts_[bucket + 1]); ++place) {
-                const auto own = static_cast<std::uint64_t>(mass(row_at(place)));
-                sum.lower += own & lower_mask;
-                sum.upper += own >> lower_bits;
+    std::fill(sums_.begin(), sums_.end(), Sum{});
+    const auto n = static_cast<std::int64_t>(buckets_.size());
+    runner_.run((n + rows_per_task - 1) / rows_per_task, [&](std::int64_t task) {
+        Sum sum; // of rows of one bucket that follow one another
+        std::uint32_t bucket = 0;
+        for (std::int64_t i = task * rows_per_task; i < std::min(n, (task + 1) * rows_per_task); ++i) {
+            const std::int64_t row = order_.size() == 0 ? i : row_at(i);
+            if (const std::uint32_t own = buckets_[static_cast<std::size_t>(row)]; own != bucket) {
+                add(std::exchange(sum, Sum{}), bucket);
+                bucket = own;
             }
-            add(sum, bucket);
+            sum.add(static_cast<std::uint64_t>(mass(row)));
         }
+        add(sum, bucket);
     });
-}
-
-template <typename Change>
-void KeyMasses::take_changes(Change &&change)
-{
-    for (std::size_t bucket = 0; bucket < sums_.size(); ++bucket) {
-        const Sum &now = sums_[bucket];
-        Sum &then = taken_[bucket];
-        if (now.lower == then.lower && now.upper == then.upper)
-            continue;
-        change(static_cast<std::uint32_t>(bucket), now.whole() - then.whole());
-        then = now;
-    }
 }
 
 } // namespace pgkm::nodes

@@ -12,8 +12,6 @@
 namespace pgkm::nodes {
 namespace {
 
-constexpr std::int64_t rows_per_task = 1 << 14;
-
 PgkmInt128 split_unsigned(UInt128 value)
 {
     return split(static_cast<Int128>(value));
@@ -30,16 +28,6 @@ template <typename Value>
 bool is_ascending(const std::vector<Value> &values)
 {
     return std::adjacent_find(values.begin(), values.end(), std::greater_equal<>()) == values.end();
-}
-
-// Calls body(row, task) for each row, on all threads; a task's rows follow one another.
-template <typename Body>
-void for_rows(const cpu::BlockRunner &runner, std::int64_t n, Body &&body)
-{
-    runner.run((n + rows_per_task - 1) / rows_per_task, [&](std::int64_t task) {
-        for (std::int64_t row = task * rows_per_task; row < std::min(n, (task + 1) * rows_per_task); ++row)
-            body(static_cast<std::size_t>(row), static_cast<std::size_t>(task));
-    });
 }
 
 } // namespace
@@ -84,12 +72,11 @@ Changes Seeding<T>::take_changes()
 {
     Changes all;
     masses.take_changes([&](std::uint32_t bucket, Int128 difference) {
-        if (difference == static_cast<std::int64_t>(difference)) {
+        while (difference != 0) {
+            const auto part = static_cast<std::int64_t>(std::clamp<Int128>(difference, INT64_MIN, INT64_MAX));
             all.buckets.push_back(bucket);
-            all.differences.push_back(static_cast<std::int64_t>(difference));
-        } else {
-            all.wide_buckets.push_back(bucket);
-            all.wide_differences.push_back(split(difference));
+            all.differences.push_back(part);
+            difference -= part;
         }
     });
     return all;
@@ -102,7 +89,6 @@ Changes Seeding<T>::weigh(Mass kind, std::int32_t exponent)
     mass_ = kind;
     scale_ = power_of_two(clamp_exponent(exponent));
     with_mass([&](auto mass_of) { masses.sum(mass_of); });
-    masses.forget_changes();
     return take_changes();
 }
 
@@ -142,9 +128,9 @@ Runs<T> Seeding<T>::runs(std::int32_t bits, std::uint8_t with_values, const std:
     Runs<T> found;
     for (const std::uint64_t bucket : buckets) {
         runner.poll();
-        require_shape(bits == 64 || bucket >> bits == 0);
-        const std::size_t begin = found.keys.size();
-        auto [place, end] = masses.places(bits == 64 ? bucket_of(bucket, masses.bits()) : bucket);
+        const std::uint64_t own = bits == 64 ? bucket_of(bucket, masses.bits()) : bucket;
+        std::int64_t place = masses.place_of(own);
+        const std::int64_t end = masses.place_of(own + 1);
         if (bits == 64) // the first row that has the key
             place = std::partition_point(order.begin() + place, order.begin() + end,
                                          [&](auto row) { return row_key(rows.row(row), rows.d) < bucket; }) -
@@ -158,14 +144,15 @@ Runs<T> Seeding<T>::runs(std::int32_t bits, std::uint8_t with_values, const std:
             check_reply(found.keys.size() * (sizeof(std::uint64_t) + sizeof(PgkmInt128) + row_bytes));
             place = next;
         }
-        found.counts.push_back(found.keys.size() - begin);
     }
     return found;
 }
 
-// Brings distances to these rows, of which the first is chosen row number `first`.
+// Brings distances to these rows, of which the first is chosen row number `first`. Calls nearer(row, square) for each
+// row that is nearer to one of them than to those before.
 template <typename T>
-void Seeding<T>::meet(const std::vector<T> &values, std::int32_t first)
+template <typename Nearer>
+void Seeding<T>::meet(const std::vector<T> &values, std::int32_t first, Nearer &&nearer)
 {
     std::vector<T> own = values;
     LargeArray<std::int32_t> labels(nearest_.size());
@@ -177,6 +164,7 @@ void Seeding<T>::meet(const std::vector<T> &values, std::int32_t first)
     trials_.reset();
     for_rows(runner, rows.n, [&](std::size_t row, std::size_t) {
         if (squares[row] < nearest_[row]) {
+            nearer(static_cast<std::int64_t>(row), squares[row]);
             nearest_[row] = squares[row];
             labels_[row] = first + labels[row];
         }
@@ -202,8 +190,8 @@ double Seeding<T>::add(std::int32_t first, const std::vector<T> &values)
     check_rows(values, rows.d);
     require_shape(first == static_cast<std::int32_t>(chosen_.size()));
     trial_rows_.clear();
-    meet(values, first);
-    const double left = largest(); // this may fail, too: what failed is served again
+    meet(values, first, [](std::int64_t, double) {}); // masses are summed anew
+    const double left = largest();                    // this may fail, too: what failed is served again
     for (std::size_t at = 0; at < values.size(); at += static_cast<std::size_t>(rows.d))
         add_chosen(values.data() + at);
     return left;
@@ -236,9 +224,7 @@ std::vector<UInt128> Seeding<T>::gains_by_distances(const std::vector<T> &values
         session->assign(rows.n, 1, trial.data(), wanted);
         std::vector<std::uint64_t> each(static_cast<std::size_t>(rows.n / rows_per_task + 1), 0);
         for_rows(runner, rows.n, [&](std::size_t r, std::size_t task) { // 2^14 masses below 2^46
-            const auto number = static_cast<std::int64_t>(r);
-            if (squares[r] < nearest_[r])
-                each[task] += rows.mass(number, nearest_[r], scale_) - rows.mass(number, squares[r], scale_);
+            each[task] += lost_mass(static_cast<std::int64_t>(r), squares[r]);
         });
         gains.push_back(std::accumulate(each.begin(), each.end(), UInt128{0}));
     }
@@ -296,8 +282,7 @@ Changes Seeding<T>::choose(std::int32_t best)
     if (trial_gains_.empty()) {
         trials_->choose(best, index, scale_, [&](std::int64_t r, std::uint64_t mass) { masses.subtract(r, mass); });
     } else {
-        meet(values, index);
-        with_mass([&](auto mass_of) { masses.sum(mass_of); });
+        meet(values, index, [&](std::int64_t r, double square) { masses.subtract(r, lost_mass(r, square)); });
     }
     const double left = largest();
     trial_rows_.clear();

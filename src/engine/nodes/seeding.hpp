@@ -27,33 +27,27 @@ enum class Mass : std::int32_t {
     square  // weight times squared distance to the nearest chosen row, quantised with the exponent
 };
 
-// The buckets whose sums have changed, and by how much: in 64 bits where these are enough, then in 128.
+// The buckets whose sums have changed, and by how much: more than 64 bits hold comes in parts.
 struct Changes {
     std::vector<std::uint32_t> buckets;
     std::vector<std::int64_t> differences;
-    std::vector<std::uint32_t> wide_buckets;
-    std::vector<PgkmInt128> wide_differences;
     double largest = 0.0; // after a choice: weight times squared distance that is left
     static void each(auto &self, auto &&body)
     {
         body(self.buckets);
         body(self.differences);
-        body(self.wide_buckets);
-        body(self.wide_differences);
         body(self.largest);
     }
 };
 
-// Of each bucket that was asked for: how many contents, their keys and masses, in canonical order; and values, unless
-// keys are enough.
+// The contents of all buckets that were asked for: their keys and masses, and values, unless keys are enough.
 template <typename T>
 struct Runs {
-    std::vector<std::uint64_t> counts, keys;
+    std::vector<std::uint64_t> keys;
     std::vector<PgkmInt128> masses;
     std::vector<T> values;
     static void each(auto &self, auto &&body)
     {
-        body(self.counts);
         body(self.keys);
         body(self.masses);
         body(self.values);
@@ -104,7 +98,14 @@ struct Seeding {
     std::uint64_t key_at(std::int64_t place) const { return row_key(row_at(place), rows.d); }
     std::int64_t run_end(std::int64_t place, std::int64_t end) const;
     UInt128 run_mass(std::int64_t place, std::int64_t end) const;
-    void meet(const std::vector<T> &values, std::int32_t first);
+    // Of a row, if a row at this distance is chosen.
+    std::uint64_t lost_mass(std::int64_t row, double square) const
+    {
+        const double own = nearest_[static_cast<std::size_t>(row)];
+        return square < own ? rows.mass(row, own, scale_) - rows.mass(row, square, scale_) : 0;
+    }
+    template <typename Nearer>
+    void meet(const std::vector<T> &values, std::int32_t first, Nearer &&nearer);
     std::vector<UInt128> gains_by_distances(const std::vector<T> &values);
     void make_trials();
     double largest() const;
