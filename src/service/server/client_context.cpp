@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <optional>
 
 #include "backend/spread/spread.hpp"
 #include "numeric/error.hpp"
@@ -241,19 +242,21 @@ void ClientContext::call(const CallRequest &request, std::uint64_t arena_bytes)
     if (rows_ == nullptr)
         refuse("a call before any rows");
     arena_.follow(arena_bytes);
-    Problems problems(request, rows_->points(), arena_);
+    std::optional<Problems> problems(std::in_place, request, rows_->points(), arena_);
     if (data_ == nullptr)
         bring_rows(wanted_memory());
     PgkmError error = {};
-    const auto run = [&] { return problems.run(*table_, data_, &error); };
-    PgkmStatus status = in_turn(problems.work(), &error, run);
+    const auto run = [&] {
+        return in_turn(problems->work(), &error, [&] { return problems->run(*table_, data_, &error); });
+    };
+    PgkmStatus status = run();
     while (status == PGKM_LIMIT && bring_again()) {
-        problems.restore();
-        status = in_turn(problems.work(), &error, run);
+        problems.emplace(request, rows_->points(), arena_); // as they were
+        status = run();
     }
     last_used_ = Clock::now();
     if (status == PGKM_OK || request.function == Function::reduce) // a reduction that fails says where
-        problems.write_back();
+        problems->write_back();
     if (status != PGKM_OK)
         raise(status, error);
 }

@@ -8,17 +8,6 @@
 #include "numeric/error.hpp"
 
 namespace pgkm::service {
-namespace {
-
-// A copy in place of an array in the arena: what is checked there cannot change any more.
-template <typename T>
-void copy_array(std::vector<T> &copy, const T *&array, std::int64_t n)
-{
-    copy.assign(array, array + n);
-    array = copy.data();
-}
-
-} // namespace
 
 void refuse(const char *what)
 {
@@ -38,57 +27,32 @@ Problems::Problems(const CallRequest &request, const PgkmPoints &points, const A
         refuse("a number of problems that cannot be");
     room_.make(static_cast<std::size_t>(call_.n_problems));
     call_fields(reader_, call_);
-    if (call_.function == Function::reduce)
-        copy_program();
+    if (call_.function == Function::reduce) {
+        call_.reduction.exact = call_.reduction.exact != 0 ? 1 : 0;
+        check_program(call_.reduction, rows_.d);
+        call_.values = values_in(call_.reduction);
+        call_.cells = cells_in(call_.reduction);
+    }
     for (std::size_t i = 0; i < room_.problems.size(); ++i) {
         problem_fields(reader_, call_, static_cast<std::int64_t>(i));
-        keep(i);
+        check(i);
         work_ += work_of(i);
-    }
-    asked_ = room_.problems;
-}
-
-// Copied, and then checked as the engine checks it.
-void Problems::copy_program()
-{
-    PgkmReduction &program = call_.reduction;
-    program.exact = program.exact != 0 ? 1 : 0;
-    copy_array(expressions_, program.expressions, program.n_expressions);
-    copy_array(loops_, program.loops, program.n_loops);
-    copy_array(parameters_, program.parameters, program.n_parameters);
-    copy_array(items_, program.items, program.n_items);
-    copy_array(objects_, program.objects, program.n_objects);
-    check_program(program, rows_.d);
-    call_.values = values_in(program);
-    call_.cells = cells_in(program);
-}
-
-// What is checked beside the fields, and what has to outlive a call.
-void Problems::keep(std::size_t problem)
-{
-    if (call_.function == Function::em_step) {
-        PgkmMixture &mixture = room_.mixtures[problem];
-        if (mixture.labels != nullptr)
-            keep_labels(mixture, room_.problems[problem].n_rows);
-        if (mixture.labels != nullptr ? room_.sums[problem].masses == nullptr : mixture.factors == nullptr)
-            refuse("a mixture without labels or factors, or without sums to find");
-    }
-    if (call_.function == Function::reduce)
-        room_.reduced[problem].row = room_.reduced[problem].expression = -1;
-    if (call_.function == Function::fit) {
-        const auto *at = static_cast<const char *>(room_.problems[problem].centroids);
-        const std::int64_t values = std::int64_t{room_.problems[problem].k} * rows_.d;
-        centroids_.emplace_back(at, at + values * static_cast<std::int64_t>(rows_.element_bytes()));
+        if (call_.function == Function::reduce)
+            room_.reduced[i].row = room_.reduced[i].expression = -1;
     }
 }
 
-// They are places in arrays: checked, and out of the client's reach.
-void Problems::keep_labels(PgkmMixture &mixture, std::int64_t n)
+// Beside the fields: labels are places in arrays.
+void Problems::check(std::size_t problem) const
 {
-    given_labels_.emplace_back();
-    copy_array(given_labels_.back(), mixture.labels, n);
-    if (std::any_of(mixture.labels, mixture.labels + n,
-                    [&](std::int32_t label) { return label < 0 || label >= mixture.k; }))
+    if (call_.function != Function::em_step)
+        return;
+    const PgkmMixture &mixture = room_.mixtures[problem];
+    const std::int32_t *const labels = mixture.labels;
+    if (labels != nullptr ? room_.sums[problem].masses == nullptr : mixture.factors == nullptr)
+        refuse("a mixture without labels or factors, or without sums to find");
+    if (labels != nullptr && std::any_of(labels, labels + room_.problems[problem].n_rows,
+                                         [&](std::int32_t label) { return label < 0 || label >= mixture.k; }))
         refuse("a label of no component");
 }
 
@@ -115,15 +79,9 @@ double Problems::work_of(std::size_t problem) const
                                            : of_k; // few need more passes
 }
 
-void Problems::restore()
-{
-    room_.problems = asked_; // in place
-    for (std::size_t i = 0; i < centroids_.size(); ++i)
-        std::copy(centroids_[i].begin(), centroids_[i].end(), static_cast<char *>(room_.problems[i].centroids));
-}
-
 void Problems::write_back()
 {
+    reader_.put_back();
     ArenaFields writer(Leg::write_results, rows_, arena_, reader_.numbers(), reader_.bytes());
     fields(writer, call_);
 }

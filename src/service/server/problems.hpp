@@ -21,17 +21,13 @@ class Problems {
     {
         return run_call(table, data, call_, error);
     }
-    // fit() may have written over the centroids that it started from: as they were.
-    void restore();
     // What the call found, into the arena.
     void write_back();
     // In distance terms: rows x features x clusters x passes over the rows.
     double work() const { return work_; }
 
   private:
-    void copy_program();
-    void keep(std::size_t problem);
-    void keep_labels(PgkmMixture &mixture, std::int64_t n);
+    void check(std::size_t problem) const;
     double work_of(std::size_t problem) const;
 
     const RowShape rows_;
@@ -39,15 +35,6 @@ class Problems {
     ArenaFields reader_;
     CallRoom room_;
     Call &call_ = room_.call;
-    std::vector<PgkmProblem> asked_;
-    // Copies of a reduction's program.
-    std::vector<PgkmExpression> expressions_;
-    std::vector<std::int64_t> loops_;
-    std::vector<double> parameters_;
-    std::vector<PgkmItem> items_;
-    std::vector<PgkmObject> objects_;
-    std::vector<std::vector<std::int32_t>> given_labels_; // copies that were checked
-    std::vector<std::vector<char>> centroids_;            // of fit, as given
     double work_ = 0.0;
 };
 

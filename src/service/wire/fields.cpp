@@ -64,17 +64,29 @@ char *ArenaFields::place(Way way, void *values, std::int64_t n, std::size_t size
     std::int64_t count = may_be_null(way) && values == nullptr ? 0 : n;
     value(Way::given, count); // which the client knows when it reads results
     require(count == n || (count == 0 && may_be_null(way)));
-    if (count == 0 || leg() == Leg::write_results) // which are in place
+    if (count == 0 || leg() == Leg::write_results) // of which the arrays are in place
         return nullptr;
     char *at = next_array(n, size);
-    if (at == nullptr || leg() == Leg::read_call)
-        return at;
     const std::size_t bytes = static_cast<std::size_t>(n) * size;
+    if (at == nullptr || (leg() == Leg::read_call && !reads(way)))
+        return at;
+    if (leg() == Leg::read_call) {
+        const Copy &copy = copies_.emplace_back(
+            Copy{std::unique_ptr<char[]>(new char[bytes]), way == Way::both ? at : nullptr, bytes});
+        values = copy.values.get();
+    }
     if (writes(way))
         pgkm_copy(at, values, bytes);
     if (reads(way) && values != nullptr)
         pgkm_copy(values, at, bytes);
-    return at;
+    return static_cast<char *>(values);
+}
+
+void ArenaFields::put_back() const
+{
+    for (const Copy &copy : copies_)
+        if (copy.from != nullptr)
+            pgkm_copy(copy.from, copy.values.get(), copy.bytes);
 }
 
 } // namespace pgkm::service

@@ -2,11 +2,14 @@
 //
 // First come the numbers, of 8 bytes each, then the arrays. Both ends walk the same way, so that no address travels. An
 // array has a number, too: how many values it has, 0 where it is NULL. The client writes what a call is given and
-// leaves room for what it finds. The service reads each number once and leaves the arrays in place.
+// leaves room for what it finds. The service reads each number once, and copies what a call is given: that cannot
+// change any more, and an attempt that fails leaves the arena as it was. What the call only finds is written in place.
 #pragma once
 
 #include <cstring>
+#include <memory>
 #include <type_traits>
+#include <vector>
 
 #include "backend/calls.hpp"
 
@@ -21,6 +24,9 @@ class ArenaFields : public FieldArchive<ArenaFields> {
 
     std::uint64_t numbers() const { return numbers_; }                          // so far
     std::uint64_t bytes() const { return begin_of_arrays(numbers_) + arrays_; } // of all, once all have their places
+
+    // After read_call and the call: what it has changed, to where it was read.
+    void put_back() const;
 
     void range(PgkmProblem &problem);
     template <typename T>
@@ -58,14 +64,22 @@ class ArenaFields : public FieldArchive<ArenaFields> {
     {
         return (numbers * number_bytes + alignment - 1) / alignment * alignment;
     }
+    // Of an array that read_call has read. from: its place, if the call changes it.
+    struct Copy {
+        std::unique_ptr<char[]> values;
+        char *from;
+        std::size_t bytes;
+    };
+
     char *next_number();
     char *next_array(std::int64_t n, std::size_t size);
-    // The place of an array, to or from which the client copies. NULL: there is none.
+    // Copies an array to or from its place. Of read_call: where it is now; NULL: there is none.
     char *place(Way way, void *values, std::int64_t n, std::size_t size);
 
     char *base_;
     std::uint64_t most_numbers_, bytes_;
     std::uint64_t numbers_ = 0, arrays_ = 0; // so far; arrays in bytes
+    std::vector<Copy> copies_;
 };
 
 } // namespace pgkm::service
