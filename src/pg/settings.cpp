@@ -6,7 +6,6 @@
 #include <dlfcn.h>
 
 #include <array>
-#include <cctype>
 #include <climits>
 
 #include "backend/strategies.hpp"
@@ -131,26 +130,18 @@ static void define_nodes(void)
 /* Reads a list of ordinals, 'N, N, ...', to `ordinals`; how many there are, or -1 for another text. */
 static int read_devices(const char *text, int32_t *ordinals)
 {
+    char digits[10];
     int count = 0;
+    int used = 0;
 
-    for (;;) {
-        char *end = NULL;
+    for (text += strspn(text, " "); *text != '\0'; text += used) {
+        const char *const next = count == 0 ? "%9[0-9] %n" : ", %9[0-9] %n";
 
-        text += strspn(text, " ");
-        if (*text == '\0' && count == 0)
-            return 0;
-
-        const long ordinal = isdigit((unsigned char)*text) ? strtol(text, &end, 10) : -1;
-
-        if (ordinal < 0 || ordinal > MAX_DEVICE || count == PGKM_MOST_DEVICES)
+        if (count == PGKM_MOST_DEVICES || sscanf(text, next, digits, &used) != 1 || atoi(digits) > MAX_DEVICE)
             return -1;
-        ordinals[count++] = (int32_t)ordinal;
-        text = end + strspn(end, " ");
-        if (*text == '\0')
-            return count;
-        if (*text++ != ',')
-            return -1;
+        ordinals[count++] = atoi(digits);
     }
+    return count;
 }
 
 static bool check_devices(char **text, void **, GucSource)

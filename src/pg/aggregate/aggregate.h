@@ -29,8 +29,9 @@ struct AggregateState {
 /* The request for a fit of one group's rows; all but what the caller wants of the result. */
 void pgkm_group_request(const PgkmGroupArguments *group, const PgkmRows *rows, PgkmRequest *request);
 
-/* Runs an aggregate's fit, or that of many groups; `context`, *holder, result and errors as for pgkm_run_job. */
-const PgkmResult *pgkm_aggregate_run(const PgkmRequest *request, MemoryContext context, PgkmJobHolder **holder);
+/* Runs the function's fit, or that of many groups; `context`, *holder, result and errors as for pgkm_run_job. */
+const PgkmResult *pgkm_aggregate_run(const char *function, const PgkmRequest *request, MemoryContext context,
+                                     PgkmJobHolder **holder);
 
 /* The memory of the aggregate that a support function is called for; XX000 outside of one. */
 MemoryContext pgkm_aggregate_context(FunctionCallInfo fcinfo);

@@ -190,7 +190,7 @@ static void fit(Batch *batch, MemoryContext context)
 
     batch->request.groups = batch->groups;
     batch->request.n_groups = batch->n;
-    pgkm_aggregate_run(&batch->request, context, &holder);
+    pgkm_aggregate_run(batch->states[0]->group.kind->name, &batch->request, context, &holder);
     for (int64 i = 0; i < batch->n; ++i) {
         batch->states[i]->holder = holder;
         batch->states[i]->place = i;

@@ -73,11 +73,12 @@ void pgkm_group_request(const PgkmGroupArguments *group, const PgkmRows *rows, P
     *fit_options(request) = group->options;
 }
 
-const PgkmResult *pgkm_aggregate_run(const PgkmRequest *request, MemoryContext context, PgkmJobHolder **holder)
+const PgkmResult *pgkm_aggregate_run(const char *function, const PgkmRequest *request, MemoryContext context,
+                                     PgkmJobHolder **holder)
 {
     PgkmRun run;
 
-    pgkm_run_begin(&run, request->algorithm == PGKM_MIXTURE ? "gmm" : "kmeans", InvalidOid);
+    pgkm_run_begin(&run, function, InvalidOid);
 
     const PgkmResult *result = pgkm_run_job(request, context, holder, NULL);
 
@@ -106,7 +107,7 @@ static void fit_state(FunctionCallInfo fcinfo, AggregateState *state, const Pgkm
     if (pgkm_batch_fit(fcinfo, state))
         pgkm_result_of(state->holder, state->place, result);
     else
-        *result = *pgkm_aggregate_run(request, state->rows->context, &state->holder);
+        *result = *pgkm_aggregate_run(state->group.kind->name, request, state->rows->context, &state->holder);
     count_fit(fcinfo, request, result, cache);
 }
 

@@ -81,28 +81,35 @@ static Datum pgkm_flat_accumulate(FunctionCallInfo fcinfo, Add add)
 }
 
 /*
- * A combine function of arguments a and b:
+ * A function of a state and of what is merged with it, which read(context) makes a state in that context:
  *
- *   if a is NULL: return b            -- a worker or node that saw no rows
- *   if b is NULL: return a
+ *   if b is NULL: return a            -- a worker or node that saw no rows
+ *   if a is NULL: return b
  *   merge(a, b); return a             -- merge raises an error where they do not fit together
  */
-template <typename State, typename Merge>
-static Datum pgkm_flat_combine(FunctionCallInfo fcinfo, Merge merge)
+template <typename State, typename Read, typename Merge>
+static Datum pgkm_flat_merge(FunctionCallInfo fcinfo, Read read, Merge merge)
 {
     if (PG_ARGISNULL(1)) {
         if (PG_ARGISNULL(0))
             PG_RETURN_NULL();
         PG_RETURN_DATUM(PG_GETARG_DATUM(0));
     }
-    /* The executor copies a result that is not its own state, so b may be handed back. */
     if (PG_ARGISNULL(0))
-        PG_RETURN_POINTER(pgkm_flat_argument<State>(fcinfo, 1));
+        PG_RETURN_POINTER(read(pgkm_flat_context(fcinfo)));
 
     State *const a = pgkm_flat_own<State>(fcinfo, 0);
 
-    merge(a, pgkm_flat_argument<State>(fcinfo, 1));
+    merge(a, read(CurrentMemoryContext));
     PG_RETURN_POINTER(a);
+}
+
+/* A combine function. The executor copies a result that is not its own state, so b may be handed back. */
+template <typename State, typename Merge>
+static Datum pgkm_flat_combine(FunctionCallInfo fcinfo, Merge merge)
+{
+    return pgkm_flat_merge<State>(
+        fcinfo, [fcinfo](MemoryContext) { return pgkm_flat_argument<State>(fcinfo, 1); }, merge);
 }
 
 #endif

@@ -139,20 +139,9 @@ static KmeansSums *read_sums(Datum composite, MemoryContext context)
 /* pgkm_merge_accum(state bytea, sums kmeans_sums) -> bytea: the state with those sums; NULL adds nothing. */
 Datum pgkm_merge_accum(PG_FUNCTION_ARGS)
 {
-    if (PG_ARGISNULL(1)) {
-        if (PG_ARGISNULL(0))
-            PG_RETURN_NULL();
-        PG_RETURN_DATUM(PG_GETARG_DATUM(0));
-    }
-    if (PG_ARGISNULL(0))
-        PG_RETURN_POINTER(read_sums(PG_GETARG_DATUM(1), pgkm_flat_context(fcinfo)));
+    const auto read = [fcinfo](MemoryContext context) { return read_sums(PG_GETARG_DATUM(1), context); };
 
-    KmeansSums *const state = pgkm_flat_own<KmeansSums>(fcinfo, 0);
-    KmeansSums *const sums = read_sums(PG_GETARG_DATUM(1), CurrentMemoryContext);
-
-    merge(state, sums);
-    pfree(sums);
-    PG_RETURN_POINTER(state);
+    return pgkm_flat_merge<KmeansSums>(fcinfo, read, merge);
 }
 
 /* pgkm_step_final(state bytea) -> kmeans_sums: NULL without rows. */

@@ -11,7 +11,6 @@
 #include "pg/values/datum.h"
 #include "pg/gmm/gmm.h"
 #include "pg/kmeans/model.h"
-#include "pg/progress.h"
 #include "pg/run/fit_count.h"
 #include "pg/rows/rows.h"
 
@@ -138,21 +137,19 @@ static void warn_once(FmgrInfo *flinfo, const PgkmRequest *request, const PgkmRe
 static void label_partition(FunctionCallInfo fcinfo, PartitionFit *fit, int32 *labels, int64 n)
 {
     PgkmRequest request;
-    PgkmRun run;
 
     pgkm_group_request(&fit->group, fit->rows, &request);
     request.want_labels = 1;
     if (request.algorithm == PGKM_MIXTURE)
         pgkm_gmm_check_size(&request, request.k, request.points.n);
-    pgkm_run_begin(&run, request.algorithm == PGKM_MIXTURE ? "gmm_label" : "kmeans_label", InvalidOid);
 
-    const PgkmResult *result = pgkm_run_job(&request, fit->context, &fit->holder, NULL);
+    const char *const function = request.algorithm == PGKM_MIXTURE ? "gmm_label" : "kmeans_label";
+    const PgkmResult *const result = pgkm_aggregate_run(function, &request, fit->context, &fit->holder);
 
     warn_once(fcinfo->flinfo, &request, result);
     for (int64 i = 0, used = 0; i < n; ++i)
         if (labels[i] != NO_LABEL)
             labels[i] = result->labels[used++];
-    pgkm_run_end(&run);
 }
 
 /* The partition's memory goes by itself; the account has to be told. */

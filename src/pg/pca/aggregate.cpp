@@ -7,9 +7,8 @@
 #include "pg/pca/sums.h"
 
 #include "pg/values/datum.h"
-#include "pg/aggregate/group_arguments.h"
+#include "pg/aggregate/aggregate.h"
 #include "pg/pca/pca.h"
-#include "pg/progress.h"
 
 extern "C" {
 #include "utils/memutils.h"
@@ -103,7 +102,6 @@ Datum pgkm_pca_final(PG_FUNCTION_ARGS)
     const MemoryContext context = AllocSetContextCreate(caller, "pca", ALLOCSET_DEFAULT_SIZES);
     PgkmJobHolder *holder = NULL;
     PgkmRequest request;
-    PgkmRun run;
 
     MemoryContextSwitchTo(context);
     PcaSums *const sums = pgkm_flat_argument<PcaSums>(fcinfo, 0, true); /* the job's own */
@@ -121,12 +119,9 @@ Datum pgkm_pca_final(PG_FUNCTION_ARGS)
     request.mass = sums->mass;
     request.pca = sums->options();
 
-    pgkm_run_begin(&run, "pca", InvalidOid);
-
-    const PgkmResult *result = pgkm_run_job(&request, context, &holder, NULL);
+    const PgkmResult *const result = pgkm_aggregate_run("pca", &request, context, &holder);
     const Datum model = pgkm_pca_model_of_fit(result, &request, NULL, tupdesc);
 
-    pgkm_run_end(&run);
     MemoryContextDelete(context);
     PG_RETURN_DATUM(model);
 }

@@ -75,9 +75,7 @@ static ErrorContextCallback begin_errors(const ReduceText *text)
     return {error_context_stack, tell_text, (void *)text};
 }
 
-/* `detail` is for ereport, of the row. */
-[[noreturn]] static void raise_at(const ReduceTexts *texts, int sqlstate, int32 place, const char *message,
-                                  ReduceRow row)
+void reduce_raise_at(const ReduceTexts *texts, int sqlstate, int32 place, const char *message, ReduceRow row)
 {
     const ReduceText *const text = find_text(texts, place);
     ErrorContextCallback callback = begin_errors(text);
@@ -91,17 +89,13 @@ static ErrorContextCallback begin_errors(const ReduceText *text)
     pg_unreachable();
 }
 
-void reduce_raise_at(const ReduceTexts *texts, int sqlstate, int32 place, const char *message)
-{
-    raise_at(texts, sqlstate, place, message, {NULL, 0});
-}
-
 void reduce_raise(const ReduceTexts *texts, const PgkmTextError *error, ReduceRow row)
 {
     const char *const state = error->sqlstate;
 
     CHECK_FOR_INTERRUPTS();
-    raise_at(texts, MAKE_SQLSTATE(state[0], state[1], state[2], state[3], state[4]), error->place, error->text, row);
+    reduce_raise_at(texts, MAKE_SQLSTATE(state[0], state[1], state[2], state[3], state[4]), error->place, error->text,
+                    row);
 }
 
 [[noreturn]] static void raise_too_long(void)

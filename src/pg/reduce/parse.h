@@ -42,6 +42,7 @@ struct ReduceRow {
 
 /* Raises the error at its place, whose text CONTEXT names. */
 [[noreturn]] void reduce_raise(const ReduceTexts *texts, const PgkmTextError *error, ReduceRow row = {NULL, 0});
-[[noreturn]] void reduce_raise_at(const ReduceTexts *texts, int sqlstate, int32 place, const char *message);
+[[noreturn]] void reduce_raise_at(const ReduceTexts *texts, int sqlstate, int32 place, const char *message,
+                                  ReduceRow row = {NULL, 0});
 
 #endif
