@@ -233,9 +233,12 @@ static void check_origin(const PgkmModelFields *from, int32 d)
 
     if (!read_origin(from, values))
         return;
-    for (const int field : {ORIGIN_MEANS, ORIGIN_DEVIATIONS})
-        if (!values[field].isnull && pgkm_array_numbers(values[field].value, {d}) == NULL)
+    for (const int field : {ORIGIN_MEANS, ORIGIN_DEVIATIONS}) {
+        const void *const numbers = values[field].isnull ? NULL : pgkm_array_values(values[field].value, {d});
+
+        if (!values[field].isnull && (numbers == NULL || !pgkm_all_finite((const double *)numbers, d)))
             raise_origin(from);
+    }
     (void)names_of(from, values);
 }
 

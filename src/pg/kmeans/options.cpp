@@ -78,13 +78,7 @@ static const PgkmField fields[] = {
     {"max_size", FLOAT8OID, PGKM_TAKES_SHARE, offsetof(PgkmOptions, max_size)},
     {"batch_size", INT4OID, PGKM_TAKES_SIZE, offsetof(PgkmOptions, batch_size)},
     {"init_model", InvalidOid, PGKM_TAKES_MODEL, offsetof(PgkmOptions, init_model), NULL, read_model},
-    {"max_radius", FLOAT8OID, PGKM_TAKES_AMOUNT, offsetof(PgkmOptions, max_radius)},
-    /* given by init_model */
-    {"centroids", FLOAT8ARRAYOID, PGKM_TAKES_ARRAY, offsetof(PgkmOptions, init_model.centroids)},
-    {"center", FLOAT8ARRAYOID, PGKM_TAKES_ARRAY, offsetof(PgkmOptions, init_model.center)},
-    {"scale", FLOAT8ARRAYOID, PGKM_TAKES_ARRAY, offsetof(PgkmOptions, init_model.scale)},
-    {"metric", TEXTOID, PGKM_TAKES_WORD, offsetof(PgkmOptions, init_model.metric), &pgkm_metrics}};
-#define GIVEN_BY_MODEL 4
+    {"max_radius", FLOAT8OID, PGKM_TAKES_AMOUNT, offsetof(PgkmOptions, max_radius)}};
 
 /* Metric and units are those of a model from which a fit goes on. */
 static void settle(void *any)
@@ -113,10 +107,9 @@ static void settle(void *any)
     options->standardize = standardized ? 1 : 0;
 }
 
-static const PgkmOptionsType type = {{"kmeans_options", fields, lengthof(fields) - GIVEN_BY_MODEL},
+static const PgkmOptionsType type = {{"kmeans_options", fields, lengthof(fields)},
                                      [](void *options) { pgkm_options_default((PgkmOptions *)options); },
-                                     settle,
-                                     GIVEN_BY_MODEL};
+                                     settle};
 
 /* The k of a model from which the fit goes on is that of the call, and so are its features. */
 static void note_options(TableCall *call, const NullableDatum *given)

@@ -25,8 +25,8 @@ enum PlotArgument { PLOT_LABEL = TABLE_OPTIONS + 5, PLOT_WIDTH, PLOT_HEIGHT, PLO
 struct ClusterPlot {
     PlotFrame frame;
     int32 sample;
-    const char *label; /* the column that says what belongs together; NULL: a fit does */
-    TableColumn column;
+    const char *label;         /* the column that says what belongs together; NULL: a fit does */
+    const TableColumn *column; /* of that name */
     TableCall *call;
     const PgkmResult *fit; /* NULL: none */
     Plane plane;
@@ -55,14 +55,14 @@ static void read_arguments(ClusterPlot *plot, FunctionCallInfo fcinfo)
     if (has_k)
         return;
     plot->label = text_to_cstring(PG_GETARG_TEXT_PP(PLOT_LABEL));
-    table_label_find(&plot->column, &plot->call->relation, plot->label);
+    plot->column = table_column_find(&plot->call->relation, TABLE_LABEL, plot->label);
 }
 
 /* Reads the rows, finds their clusters and coordinates. False when there are no rows. */
 static bool gather(ClusterPlot *plot)
 {
     TableCall *const call = plot->call;
-    TableRows *const rows = table_call_read(call, "kmeans_plot", {.label = plot->label == NULL ? NULL : &plot->column});
+    TableRows *const rows = table_call_read(call, "kmeans_plot", {.label = plot->column});
 
     if (call->n == 0)
         return false;

@@ -167,12 +167,6 @@ static inline char *write_value(PgkmElement element, double value, char *out)
     return out + pgkm_element_size(element);
 }
 
-/* The value in the place of a NULL until all rows are read. */
-static char *write_missing(PgkmElement element, char *out)
-{
-    return write_value(element, get_float8_nan(), out);
-}
-
 /* The number of a column. */
 static char *write_column(const Row *row, int i, PgkmElement element, char *out)
 {
@@ -182,7 +176,7 @@ static char *write_column(const Row *row, int i, PgkmElement element, char *out)
 
     fault.kind = PGKM_ROW_NULL_ELEMENT;
     if (unlikely(is_null(row, i)) && row->query->nulls == TABLE_NULLS_MEAN)
-        return write_missing(element, out);
+        return write_value(element, get_float8_nan(), out); /* until all rows are read */
     if (unlikely(is_null(row, i) || !pgkm_read_number(value_of(row, i), column->type, i + 1, &value, &fault)))
         raise_column(row, column->name, fault.kind);
     return write_value(element, value, out);
@@ -191,22 +185,13 @@ static char *write_column(const Row *row, int i, PgkmElement element, char *out)
 /* An array some of whose elements are NULL. */
 static char *write_incomplete(const Row *row, int i, int32 width, PgkmElement element, char *out)
 {
-    const Oid type = row->query->features[i].type;
-    Datum *values;
-    bool *nulls;
-    const int32 found = pgkm_array_elements(value_of(row, i), type, &values, &nulls);
-    PgkmRowFault fault = {PGKM_ROW_LENGTH, 0, width, found};
-    double value;
+    double *const values = (double *)palloc(width * sizeof(double));
+    PgkmRowFault fault;
 
-    if (found != width)
+    if (!pgkm_read_incomplete(value_of(row, i), row->query->features[i].type, width, NULL, values, &fault))
         raise_array(row, &fault);
     for (int j = 0; j < width; ++j)
-        if (nulls[j])
-            out = write_missing(element, out);
-        else if (pgkm_read_number(values[j], type, j + 1, &value, &fault))
-            out = write_value(element, value, out);
-        else
-            raise_array(row, &fault);
+        out = write_value(element, values[j], out);
     return out;
 }
 

@@ -287,39 +287,38 @@ void table_feature_find(TableColumn *column, const TableRelation *relation, cons
                         hint_of_type(name, type)));
 }
 
-void table_weight_find(TableColumn *column, const TableRelation *relation, const char *name)
+/* What a column that holds one value is for, and what it must be. */
+struct ColumnRole {
+    const char *name;
+    const char *takes;
+    const char *hint; /* or NULL */
+    bool (*is_of)(Oid type);
+};
+
+static const ColumnRole roles[] = {
+    {"weight", "a number",
+     "A weight is a number of at least 0: smallint, integer, bigint, real, double precision or numeric.",
+     pgkm_is_feature_type},
+    {"filter", "boolean", "For another condition make a view or a generated column.",
+     [](Oid type) { return type == BOOLOID; }},
+    {"label", "smallint, integer or bigint", NULL,
+     [](Oid type) { return type == INT2OID || type == INT4OID || type == INT8OID; }}};
+
+TableColumn *table_column_find(const TableRelation *relation, TableColumnRole role, const char *name)
 {
+    const ColumnRole *const of = &roles[role];
     const Oid type = column_type(relation, name);
 
-    if (!classify_column(column, name, type) || column->kind != COLUMN_NUMBER || type == BOOLOID)
+    if (!of->is_of(type))
         ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
-                        errmsg("weight column \"%s\" of relation \"%s\" has type %s, not a number", name,
-                               relation->name, format_type_be(type)),
-                        errhint("A weight is a number of at least 0: smallint, integer, bigint, real, double "
-                                "precision or numeric.")));
-}
+                        errmsg("%s column \"%s\" of relation \"%s\" has type %s, not %s", of->name, name,
+                               relation->name, format_type_be(type), of->takes),
+                        of->hint == NULL ? 0 : errhint("%s", of->hint)));
 
-void table_filter_find(TableColumn *column, const TableRelation *relation, const char *name)
-{
-    const Oid type = column_type(relation, name);
+    TableColumn *const column = (TableColumn *)palloc(sizeof(TableColumn));
 
-    if (type != BOOLOID)
-        ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
-                        errmsg("filter column \"%s\" of relation \"%s\" has type %s, not boolean", name, relation->name,
-                               format_type_be(type)),
-                        errhint("For another condition make a view or a generated column.")));
     *column = {name, COLUMN_NUMBER, type};
-}
-
-void table_label_find(TableColumn *column, const TableRelation *relation, const char *name)
-{
-    const Oid type = column_type(relation, name);
-
-    if (type != INT2OID && type != INT4OID && type != INT8OID)
-        ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
-                        errmsg("label column \"%s\" of relation \"%s\" has type %s, not smallint, integer or bigint",
-                               name, relation->name, format_type_be(type))));
-    *column = {name, COLUMN_NUMBER, type};
+    return column;
 }
 
 bool table_columns_are_numbers(const TableColumn *columns, int count)

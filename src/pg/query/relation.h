@@ -55,15 +55,10 @@ bool table_may_read_ctid(const TableRelation *relation);
 /* 42501: permission denied. The hint, a sentence, says which privilege is needed. */
 [[noreturn]] void table_raise_denied(const TableRelation *relation, const char *hint);
 
-/* Looks the weight column up, by its name as it stands in the catalog. 42703 when there is none of that name,
- * 42804 when it is no number. */
-void table_weight_find(TableColumn *column, const TableRelation *relation, const char *name);
-
-/* Looks the filter column up. 42703 when there is none of that name, 42804 when it is no boolean. */
-void table_filter_find(TableColumn *column, const TableRelation *relation, const char *name);
-
-/* Looks up a column that holds labels. 42703 when there is none of that name, 42804 when it is no integer. */
-void table_label_find(TableColumn *column, const TableRelation *relation, const char *name);
+/* Looks up a column for one value, by its name as it stands in the catalog, which stays the caller's. 42703 when there
+ * is none of that name, 42804 when it is no number, no boolean, or no integer. */
+enum TableColumnRole { TABLE_WEIGHT, TABLE_FILTER, TABLE_LABEL };
+TableColumn *table_column_find(const TableRelation *relation, TableColumnRole role, const char *name);
 
 /* The column's type with domains resolved, or InvalidOid where there is no such column. */
 Oid table_column_type(const TableRelation *relation, const char *name);

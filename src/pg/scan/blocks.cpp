@@ -188,7 +188,7 @@ static void list_sources(const ScanReader *reader, Gathering *all)
 
     for (uint32 chunk = 0; chunk < plan->n_chunks; ++chunk) {
         const ScanChunkRows *const rows = &reader->chunks[chunk];
-        const int32 of = scan_plan_chunk(plan, chunk, Max(relation, 0)).relation;
+        const int32 of = scan_plan_chunk(plan, chunk).relation;
 
         CHECK_FOR_INTERRUPTS();
         if (rows->first != 0 && of != relation && table_wants_any(&plan->wants)) {

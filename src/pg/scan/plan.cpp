@@ -167,20 +167,16 @@ void scan_plan_open_rows(const ScanPlan *plan, TableRows *rows)
     rows->used = pgkm_rows_create(rows->context, plan->decoder.element, plan->d, plan->query.weight != NULL);
 }
 
-ScanChunk scan_plan_chunk(const ScanPlan *plan, uint32 chunk, int32 hint)
+ScanChunk scan_plan_chunk(const ScanPlan *plan, uint32 chunk)
 {
-    const ScanRelation *const relations = plan->relations;
-    ScanChunk place;
-
-    if (chunk < relations[hint].first_chunk)
-        hint = 0;
     /* The next table's first chunk is this one's end; an empty table has none. */
-    while (hint + 1 < plan->n_relations && chunk >= relations[hint + 1].first_chunk)
-        ++hint;
-    place.relation = hint;
-    place.begin = (chunk - relations[hint].first_chunk) * plan->chunk_blocks;
+    const ScanRelation *const relation =
+        std::upper_bound(plan->relations, plan->relations + plan->n_relations, chunk,
+                         [](uint32 at, const ScanRelation &next) { return at < next.first_chunk; }) -
+        1;
+    const BlockNumber begin = (chunk - relation->first_chunk) * plan->chunk_blocks;
+
     /* Near the largest table the sum would not fit. */
-    place.end = relations[hint].n_blocks - place.begin <= plan->chunk_blocks ? MaxBlockNumber
-                                                                             : place.begin + plan->chunk_blocks;
-    return place;
+    return {(int32)(relation - plan->relations), begin,
+            relation->n_blocks - begin <= plan->chunk_blocks ? MaxBlockNumber : begin + plan->chunk_blocks};
 }

@@ -64,14 +64,14 @@ uint64 scan_plan_blocks(const ScanPlan *plan);
 /* A copy of a plan, in the current memory context. */
 ScanPlan *scan_plan_copy(const ScanPlan *plan);
 
-/* Where a chunk lies. `hint` is the number of its table, or of one near it. The last one of a table has no end. */
+/* Where a chunk lies. The last one of a table has no end. */
 struct ScanChunk {
     int32 relation;
     BlockNumber begin;
     BlockNumber end;
 };
 
-ScanChunk scan_plan_chunk(const ScanPlan *plan, uint32 chunk, int32 hint);
+ScanChunk scan_plan_chunk(const ScanPlan *plan, uint32 chunk);
 
 /* Gives the rows of a plan whose d is known their widths, and an empty `used`. */
 void scan_plan_open_rows(const ScanPlan *plan, TableRows *rows);

@@ -111,7 +111,7 @@ static bool has_all(const ScanReader *reader)
 
 void scan_reader_read(ScanReader *reader, uint32 chunk)
 {
-    const ScanChunk place = scan_plan_chunk(reader->plan, chunk, Max(reader->relation, 0));
+    const ScanChunk place = scan_plan_chunk(reader->plan, chunk);
     const int64 before = rows_read(reader);
     int64 all;
 

@@ -131,10 +131,8 @@ static void load_table(Served *to, Oid table, ArrayType *features, const char *w
     call->need_direction = need_direction;
     table_relation_find(&call->relation, table, TABLE_READ, true);
     call->features = table_features_find(&call->relation, features, &call->n_features);
-    if (weight != NULL) {
-        call->weight = (TableColumn *)palloc(sizeof(TableColumn));
-        table_weight_find(call->weight, &call->relation, weight);
-    }
+    if (weight != NULL)
+        call->weight = table_column_find(&call->relation, TABLE_WEIGHT, weight);
     to->element = table_columns_element(call->features, call->n_features);
     add_rows(to, table_call_read(call, "pgkm_node_load", {}, to->context));
     table_call_destroy(call);

@@ -83,17 +83,10 @@ const char *table_nulls_name(TableNulls nulls)
     return pgkm_word_of(&all_nulls, nulls);
 }
 
-/* The column that an argument names, by `find`; NULL where it names none. */
-static TableColumn *find_column(const TableCall *call, const NullableDatum *name,
-                                void (*find)(TableColumn *, const TableRelation *, const char *))
+/* The column that an argument names; NULL where it names none. */
+static TableColumn *find_column(const TableCall *call, const NullableDatum *name, TableColumnRole role)
 {
-    TableColumn *column = NULL;
-
-    if (!name->isnull) {
-        column = (TableColumn *)palloc(sizeof(TableColumn));
-        find(column, &call->relation, TextDatumGetCString(name->value));
-    }
-    return column;
+    return name->isnull ? NULL : table_column_find(&call->relation, role, TextDatumGetCString(name->value));
 }
 
 void table_call_find_columns(TableCall *call)
@@ -103,10 +96,10 @@ void table_call_find_columns(TableCall *call)
 
     call->features = table_features_find(&call->relation, DatumGetArrayTypeP(names), &call->n_features);
     table_call_check_model(call);
-    call->weight = find_column(call, &given->weight, table_weight_find);
+    call->weight = find_column(call, &given->weight, TABLE_WEIGHT);
     call->nulls = (TableNulls)pgkm_word_argument(&given->nulls, "nulls", &all_nulls, TABLE_NULLS_ERROR);
     call->takes_nulls = true;
-    call->filter = find_column(call, &given->filter, table_filter_find);
+    call->filter = find_column(call, &given->filter, TABLE_FILTER);
 }
 
 void table_call_find(TableCall *call, TableUse use)

@@ -72,7 +72,7 @@ TableCall *table_call_create(const TableArguments &arguments);
 
 /* Looks up the feature, weight and filter columns of call->relation as call->arguments name them. 22004 when features
  * is NULL, 22023 for a bad `nulls`, and where call->model_features are others; else errors as of table_features_find,
- * table_weight_find and table_filter_find. */
+ * table_column_find. */
 void table_call_find_columns(TableCall *call);
 
 /* The names of the features: text[]. */

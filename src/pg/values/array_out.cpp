@@ -75,14 +75,9 @@ const void *pgkm_array_values(Datum array, const PgkmShape &shape)
     return fits ? ARR_DATA_PTR(plain) : NULL;
 }
 
-const double *pgkm_array_numbers(Datum array, const PgkmShape &shape)
+bool pgkm_all_finite(const double *values, Size count)
 {
-    const double *const numbers = (const double *)pgkm_array_values(array, shape);
-    const auto is_finite = [](double value) { return std::isfinite(value); };
-
-    if (numbers == NULL || !std::all_of(numbers, numbers + pgkm_shape_count(shape), is_finite))
-        return NULL;
-    return numbers;
+    return std::all_of(values, values + count, [](double value) { return std::isfinite(value); });
 }
 
 /* pgkm_part(parts double precision[], i integer) -> double precision[]: part i, from 1, of an array of such parts; NULL

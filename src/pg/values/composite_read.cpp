@@ -111,11 +111,10 @@ int32 pgkm_model_word(const PgkmModelFields *fields, const char *name, const Pgk
     return value;
 }
 
-static const void *copy_values(const PgkmModelFields *fields, const char *name, const char *must,
-                               const PgkmShape &shape, const void *(*values_of)(Datum, const PgkmShape &))
+const void *pgkm_model_array(const PgkmModelFields *fields, const char *name, const char *must, const PgkmShape &shape)
 {
     const NullableDatum *const field = pgkm_model_field(fields, name);
-    const void *const values = field->isnull ? NULL : values_of(field->value, shape);
+    const void *const values = field->isnull ? NULL : pgkm_array_values(field->value, shape);
 
     if (values == NULL)
         pgkm_raise_field(fields, name, must);
@@ -128,19 +127,14 @@ static const void *copy_values(const PgkmModelFields *fields, const char *name, 
     return memcpy(copy, values, size);
 }
 
-const void *pgkm_model_array(const PgkmModelFields *fields, const char *name, const char *must, const PgkmShape &shape)
-{
-    return copy_values(fields, name, must, shape, pgkm_array_values);
-}
-
 const double *pgkm_model_numbers(const PgkmModelFields *fields, const char *name, const char *must,
                                  const PgkmShape &shape)
 {
-    const auto numbers_of = [](Datum array, const PgkmShape &of) -> const void * {
-        return pgkm_array_numbers(array, of);
-    };
+    const double *const numbers = (const double *)pgkm_model_array(fields, name, must, shape);
 
-    return (const double *)copy_values(fields, name, must, shape, numbers_of);
+    if (!pgkm_all_finite(numbers, pgkm_shape_count(shape)))
+        pgkm_raise_field(fields, name, must);
+    return numbers;
 }
 
 void pgkm_model_units(const PgkmModelFields *fields, int32 d, const double **center, const double **scale)

@@ -150,6 +150,11 @@ double *pgkm_read_row(FunctionCallInfo fcinfo, int number, int32 d, const char *
 /* The elements of an array of this type with their NULLs, palloc'd; returns how many. */
 int32 pgkm_array_elements(Datum array, Oid element_type, Datum **values, bool **nulls);
 
+/* Reads an array some of whose elements are NULL as d float64 values; false, and *fault, when it has not d, or one
+ * cannot be used. The NULLs become their `fills`, or NaN where there are none. */
+bool pgkm_read_incomplete(Datum array, Oid element_type, int32 d, const double *fills, double *row,
+                          PgkmRowFault *fault);
+
 /* Opens the features in argument `features` of a transition function, and reads the weight in argument
  * `weight_number`: 1 where the call has no such argument. A row of weight NULL or 0 is skipped before its features are
  * looked at. 22023 for a weight that is negative or not finite, 22003 for one that is too large. */
@@ -180,8 +185,7 @@ static inline Size pgkm_shape_count(const PgkmShape &shape)
 /* The values of an array in place, which are of 8 bytes; NULL unless it has this shape and no NULLs. */
 const void *pgkm_array_values(Datum array, const PgkmShape &shape);
 
-/* The same of finite float8 values. */
-const double *pgkm_array_numbers(Datum array, const PgkmShape &shape);
+bool pgkm_all_finite(const double *values, Size count);
 
 /* A double precision[] or bigint[] in CurrentMemoryContext, of zeros for NULL; 54000 when it exceeds the maximum size
  * of a value. */

@@ -4,7 +4,6 @@
 #include "pg/values/options.h"
 
 #include <cmath>
-#include <span>
 
 #include "pg/values/datum.h"
 
@@ -66,12 +65,6 @@ static const Value &value_of(const PgkmField *field, const void *options)
 static bool is_array(const PgkmField *field)
 {
     return field->takes == PGKM_TAKES_MATRIX || field->takes == PGKM_TAKES_ARRAY;
-}
-
-/* Fields with those that a model gives. */
-static std::span<const PgkmField> all_fields(const PgkmOptionsType *type)
-{
-    return {type->composite.fields, (Size)(type->composite.count + type->given_by_model)};
 }
 
 /* Whether the number is the one that stands for NULL. */
@@ -287,6 +280,12 @@ static bool same_given(const PgkmGiven *a, const PgkmGiven *b)
            (size == 0 || memcmp(a->values, b->values, size) == 0);
 }
 
+static bool same_model(const PgkmGivenModel *a, const PgkmGivenModel *b)
+{
+    return same_given(&a->centroids, &b->centroids) && same_given(&a->center, &b->center) &&
+           same_given(&a->scale, &b->scale) && a->metric == b->metric;
+}
+
 static bool same_field(const PgkmField *field, const void *a, const void *b)
 {
     switch (field->takes) {
@@ -297,8 +296,9 @@ static bool same_field(const PgkmField *field, const void *a, const void *b)
         return value_of<uint64>(field, a) == value_of<uint64>(field, b);
     case PGKM_TAKES_MATRIX:
     case PGKM_TAKES_ARRAY:
-    case PGKM_TAKES_MODEL: /* as far as its centroids */
         return same_given(&value_of<PgkmGiven>(field, a), &value_of<PgkmGiven>(field, b));
+    case PGKM_TAKES_MODEL:
+        return same_model(&value_of<PgkmGivenModel>(field, a), &value_of<PgkmGivenModel>(field, b));
     default:
         return value_of<int32>(field, a) == value_of<int32>(field, b);
     }
@@ -318,8 +318,8 @@ void pgkm_options_refuse(const PgkmOptionsType *type, const void *options, const
 
 bool pgkm_options_same(const PgkmOptionsType *type, const void *a, const void *b)
 {
-    for (const PgkmField &field : all_fields(type))
-        if (!same_field(&field, a, b))
+    for (int i = 0; i < type->composite.count; ++i)
+        if (!same_field(&type->composite.fields[i], a, b))
             return false;
     return true;
 }

@@ -43,7 +43,6 @@ struct PgkmOptionsType {
     void (*set_default)(void *options);
     /* What options say about each other: 22023, or the values that follow; or NULL. */
     void (*settle)(void *options) = NULL;
-    int given_by_model = 0; /* fields behind those of the type: what a model among the options gives */
 };
 
 /* The options of any algorithm; plain data but for pointers to arrays. */

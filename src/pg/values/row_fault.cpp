@@ -7,6 +7,7 @@
 
 extern "C" {
 #include "utils/array.h"
+#include "utils/float.h"
 #include "utils/lsyscache.h"
 }
 
@@ -103,9 +104,7 @@ int32 pgkm_array_elements(Datum array, Oid element_type, Datum **values, bool **
     return count;
 }
 
-/* An array some of whose elements are NULL. */
-static bool read_incomplete(Datum array, Oid element_type, int32 d, const double *fills, double *row,
-                            PgkmRowFault *fault)
+bool pgkm_read_incomplete(Datum array, Oid element_type, int32 d, const double *fills, double *row, PgkmRowFault *fault)
 {
     Datum *values;
     bool *nulls;
@@ -118,7 +117,7 @@ static bool read_incomplete(Datum array, Oid element_type, int32 d, const double
 
     for (int32 f = 0; usable && f < d; ++f)
         if (nulls[f])
-            row[f] = fills[f];
+            row[f] = fills == NULL ? get_float8_nan() : fills[f];
         else
             usable = pgkm_read_number(values[f], element_type, f + 1, &row[f], fault);
     pfree(values);
@@ -142,7 +141,7 @@ double *pgkm_read_row(FunctionCallInfo fcinfo, int number, int32 d, const char *
     double *const row = (double *)palloc(d * sizeof(double));
 
     if (!(opened ? pgkm_copy_row(&vector, PGKM_FLOAT64, d, row, &fault)
-                 : read_incomplete(features.value, vector.element_type, d, fills, row, &fault)))
+                 : pgkm_read_incomplete(features.value, vector.element_type, d, fills, row, &fault)))
         pgkm_raise_row_fault(&fault, NULL, noun);
     if (element != NULL)
         *element = pgkm_element_of(vector.element_type);
