@@ -21,7 +21,7 @@ PGDLLEXPORT void _PG_init(void);
 void _PG_init(void)
 {
     pgkm_settings_define();
-    fit_path_install();
+    fit_once_install();
     labels_path_install();
     if (process_shared_preload_libraries_in_progress && pgkm_service_enabled)
         pgkm_service_register();

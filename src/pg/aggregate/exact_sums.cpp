@@ -176,15 +176,13 @@ void exact_sums_add_times(ExactSums *to, const ExactSums *from, int32 i, int64 f
 
 void exact_sums_subtract_square(ExactSums *to, const ExactSums *from, int32 i)
 {
-    if (from->words == NULL)
-        return;
-
     Magnitude value;
 
+    if (from->words == NULL)
+        return;
     read_magnitude(from, i, &value);
     for (int32 w = 0; w < from->n_words; ++w)
-        for (int32 v = 0; v < from->n_words; ++v)
-            add(to, 0, {(uint128)value.words[w] * value.words[v], WORD_BITS * (2 * from->first + w + v), true});
+        add_product(to, from, i, {value.words[w], WORD_BITS * (from->first + w), !value.negative});
 }
 
 double exact_sums_quotient(const ExactSums *sums, int32 i, int64 divisor)

@@ -126,7 +126,7 @@ static void choose_path(PlannerInfo *root, RelOptInfo *rel, Index index, RangeTb
 {
     if (previous_hook != NULL)
         previous_hook(root, rel, index, rte);
-    fit_path_keep(rel, rte);
+    fit_once_keep(rel, rte);
 
     FuncExpr *const call = rel->reloptkind == RELOPT_BASEREL ? call_of(rte) : NULL;
 

@@ -18,15 +18,13 @@ extern "C" {
 }
 
 /* For _PG_init: they take part in planning from now on. labels_path_install brings the hook that
- * fit_path_keep needs. */
-void fit_path_install(void);
+ * fit_once_keep needs. */
+void fit_once_install(void);
 void labels_path_install(void);
 
-/* Puts a scan that keeps its rows on top of the plan of a subquery that fits. */
-void fit_path_keep(RelOptInfo *rel, const RangeTblEntry *rte);
-
-/* The custom scan "KmeansFitOnce": its child, a Material, keeps its rows. */
-extern const CustomScanMethods fit_scan_methods;
+/* Puts the custom scan "KmeansFitOnce" on top of the plan of a subquery that fits: its child, a Material, keeps its
+ * rows. */
+void fit_once_keep(RelOptInfo *rel, const RangeTblEntry *rte);
 
 /*
  * The custom scan "KmeansLabels": kmeans_labels, row by row. It runs the fit when the first row is asked for,
