@@ -207,6 +207,9 @@ SELECT kmeans_reduce('reduce_rows', value => 'y', let => '{"x": "2"}');
 SELECT kmeans_reduce('reduce_rows', value => 'y + a', let => '{"a": "b", "b": "1 + a"}');
 \set VERBOSITY terse
 SELECT kmeans_reduce('reduce_rows', value => 'sum(i, 3, f[i]) + i');
+SELECT kmeans_reduce('reduce_rows', value => 'sum(i, i, f[0])');
+SELECT kmeans_reduce('reduce_rows', value => 'sum(i, 3, sum(i, 2, f[i]) + f[i] + j)');
+SELECT kmeans_reduce('reduce_rows', value => 'sum(x, 2, x)');
 SELECT kmeans_reduce('reduce_rows', value => 'y > 1');
 SELECT kmeans_reduce('reduce_rows', value => 'CASE y WHEN 1 THEN true ELSE 2 END');
 SELECT kmeans_reduce('reduce_rows', value => 'y', filter => 'y');
