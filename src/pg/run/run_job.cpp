@@ -77,18 +77,17 @@ int pgkm_interrupted(void)
 /* What malloc() keeps of a job of so many bytes is given back to the system. */
 #define LARGE_JOB_BYTES ((uint64)32 * 1024 * 1024)
 
-static void free_job(void *holder)
+void pgkm_release_job(PgkmJobHolder *holder)
 {
-    PgkmJobHolder *const owner = (PgkmJobHolder *)holder;
-    PgkmJob *const job = owner->job;
-    const int channel = owner->channel;
+    PgkmJob *const job = holder->job;
+    const int channel = holder->channel;
 
-    owner->job = NULL;
-    owner->channel = 0;
+    holder->job = NULL;
+    holder->channel = 0;
     pgkm_job_free(job);
     pgkm_service_release(channel);
 #ifdef __GLIBC__
-    if (job != NULL && owner->large)
+    if (job != NULL && holder->large)
         (void)malloc_trim(0);
 #endif
 }
@@ -172,51 +171,27 @@ PgkmShownFit pgkm_shown_fit(const PgkmRequest *request)
     return {0, 0, 0};
 }
 
-/* What the engine is expected to take, for which room is made. */
-static uint64 make_room_for(const PgkmRequest *request, uint64 chunk_bytes)
+/* What the engine is expected to take beside the rows. */
+static uint64 estimate_of(const PgkmRequest *request, uint64 chunk_bytes)
 {
-    const uint64 estimate = pgkm_request_estimate(request) + chunk_bytes;
+    PgkmRequest full = *request;
+
+    pgkm_settings_fill(&full.settings);
+    return pgkm_request_estimate(&full) + chunk_bytes;
+}
+
+bool pgkm_lacks_memory(const PgkmRequest *request, uint64 chunk_bytes)
+{
+    const uint64 estimate = estimate_of(request, chunk_bytes);
 
     pgkm_memory_make_room(estimate);
-    return estimate;
+    return estimate > pgkm_memory_available();
 }
 
-/*
- * Bytes for the engine beside the rows and chunks, checked against the limit; 0 without a limit. The
- * engine holds its own allocations to it.
- */
-static uint64 engine_memory_limit(const PgkmRequest *request, uint64 chunk_bytes)
+void pgkm_require_memory(const PgkmRequest *request, uint64 chunk_bytes)
 {
-    if (pgkm_memory_limit() == 0)
-        return 0;
-
-    const uint64 estimate = make_room_for(request, chunk_bytes);
-
-    if (estimate > pgkm_memory_available())
-        pgkm_raise_working_memory(describe(request), estimate);
-    return pgkm_memory_available() - chunk_bytes;
-}
-
-static PgkmRequest with_settings(const PgkmRequest *of)
-{
-    PgkmRequest request = *of;
-
-    pgkm_settings_fill(&request.settings);
-    return request;
-}
-
-void pgkm_require_memory(const PgkmRequest *of)
-{
-    const PgkmRequest request = with_settings(of);
-
-    (void)engine_memory_limit(&request, 0);
-}
-
-bool pgkm_lacks_memory(const PgkmRequest *of)
-{
-    const PgkmRequest request = with_settings(of);
-
-    return make_room_for(&request, 0) > pgkm_memory_available();
+    if (pgkm_lacks_memory(request, chunk_bytes))
+        pgkm_raise_working_memory(describe(request), estimate_of(request, chunk_bytes));
 }
 
 /*
@@ -280,16 +255,6 @@ static void wait_for_job(PgkmJob *job, const PgkmRequest *request, const PgkmMea
     PG_END_TRY();
 }
 
-static PgkmJobHolder *create_holder(MemoryContext context)
-{
-    PgkmJobHolder *const holder = (PgkmJobHolder *)MemoryContextAllocZero(context, sizeof(PgkmJobHolder));
-
-    holder->on_reset.func = free_job;
-    holder->on_reset.arg = holder;
-    MemoryContextRegisterResetCallback(context, &holder->on_reset);
-    return holder;
-}
-
 /* Rows that stay with the service have a connection of their own, as long as it holds. */
 static void connect_to_service(PgkmSettings *settings, PgkmResident *resident, PgkmJobHolder *owner)
 {
@@ -315,9 +280,13 @@ static void connect_to_service(PgkmSettings *settings, PgkmResident *resident, P
 static PgkmJobHolder *empty_holder(MemoryContext context, PgkmJobHolder **holder)
 {
     register_exit_hook();
-    if (*holder == NULL)
-        *holder = create_holder(context);
-    free_job(*holder);
+    if (*holder == NULL) {
+        *holder = (PgkmJobHolder *)MemoryContextAllocZero(context, sizeof(PgkmJobHolder));
+        (*holder)->on_reset.func = [](void *owner) { pgkm_release_job((PgkmJobHolder *)owner); };
+        (*holder)->on_reset.arg = *holder;
+        MemoryContextRegisterResetCallback(context, &(*holder)->on_reset);
+    }
+    pgkm_release_job(*holder);
     return *holder;
 }
 
@@ -330,7 +299,9 @@ static PgkmJobHolder *prepare(PgkmRequest *request, MemoryContext context, PgkmJ
     pgkm_settings_fill(settings);
     if (aside)
         settings->backend = PGKM_BACKEND_CPU;
-    settings->memory_limit = engine_memory_limit(request, chunk_bytes);
+    /* The engine holds its own allocations to what is left. */
+    pgkm_require_memory(request, chunk_bytes);
+    settings->memory_limit = pgkm_memory_limit() == 0 ? 0 : pgkm_memory_available() - chunk_bytes;
 
     PgkmJobHolder *const owner = empty_holder(context, holder);
 
@@ -369,7 +340,7 @@ static const PgkmResult *run(const PgkmRequest *request, MemoryContext context, 
         pgkm_raise(&error);
     wait_for_job(owner->job, &full, meanwhile);
     if (pgkm_job_result(owner->job, 0, &owner->result, &error) != PGKM_OK) {
-        free_job(owner);
+        pgkm_release_job(owner);
         pgkm_raise(&error);
     }
     /* The result may be kept for long, as those of many groups are. */
@@ -399,9 +370,4 @@ void pgkm_result_of(const PgkmJobHolder *holder, int64 i, PgkmResult *result)
 
     if (pgkm_job_result(holder->job, i, result, &error) != PGKM_OK)
         pgkm_raise(&error);
-}
-
-void pgkm_release_job(PgkmJobHolder *holder)
-{
-    free_job(holder);
 }

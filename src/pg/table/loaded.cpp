@@ -9,6 +9,7 @@ extern "C" {
 #include "access/relation.h"
 #include "miscadmin.h"
 #include "utils/acl.h"
+#include "utils/datum.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
@@ -23,27 +24,26 @@ enum LoadArgument { LOAD_RELATION, LOAD_FEATURES, LOAD_WEIGHT, LOAD_NULLS, LOAD_
 static PgkmLoaded *all_loaded = NULL;
 static uint64 uses = 0;
 
-static bool same_name(const TableColumn *a, const TableColumn *b)
+static const char *name_of(const TableColumn *column)
 {
-    return a == NULL || b == NULL ? a == b : strcmp(a->name, b->name) == 0;
+    return column == NULL ? NULL : column->name;
+}
+
+static bool same_name(const char *a, const TableColumn *b)
+{
+    return a == NULL || b == NULL ? a == name_of(b) : strcmp(a, b->name) == 0;
 }
 
 /* The same columns, of whatever rows. */
 static bool has_columns_of(const PgkmLoaded *loaded, const TableCall *call)
 {
-    const TableColumns *const own = &loaded->columns;
-    bool same = loaded->relation == call->relation.id && own->n_features == call->n_features &&
-                same_name(own->weight, call->weight);
-
-    for (int i = 0; same && i < own->n_features; ++i)
-        same = same_name(&own->features[i], &call->features[i]);
-    return same;
+    return loaded->relation == call->relation.id && same_name(loaded->weight, call->weight) &&
+           datumIsEqual(loaded->features, table_feature_names(call), false, -1);
 }
 
 static bool is_loaded_as(const PgkmLoaded *loaded, const TableCall *call)
 {
-    return loaded->columns.nulls == call->nulls && same_name(loaded->columns.filter, call->filter) &&
-           has_columns_of(loaded, call);
+    return loaded->nulls == call->nulls && same_name(loaded->filter, call->filter) && has_columns_of(loaded, call);
 }
 
 /* What the current role has loaded so. */
@@ -147,16 +147,9 @@ static bool give_up_oldest(void)
 
 static const PgkmReclaimHooks reclaim_hooks = {reclaimable_bytes, give_up_oldest};
 
-static TableColumn *copy_columns(const TableColumn *columns, int count)
+static const char *copy_name(const TableColumn *column)
 {
-    if (columns == NULL)
-        return NULL;
-
-    TableColumn *const copies = (TableColumn *)palloc(count * sizeof(TableColumn));
-
-    for (int i = 0; i < count; ++i)
-        copies[i] = {pstrdup(columns[i].name), columns[i].kind, columns[i].type};
-    return copies;
+    return column == NULL ? NULL : pstrdup(column->name);
 }
 
 static PgkmLoaded *create(const TableCall *call, MemoryContext context)
@@ -168,10 +161,10 @@ static PgkmLoaded *create(const TableCall *call, MemoryContext context)
     loaded->relation = call->relation.id;
     loaded->owner = GetUserId();
     loaded->name = pstrdup(call->relation.name);
-    loaded->columns = *call;
-    loaded->columns.features = copy_columns(call->features, call->n_features);
-    loaded->columns.weight = copy_columns(call->weight, 1);
-    loaded->columns.filter = copy_columns(call->filter, 1);
+    loaded->features = table_feature_names(call);
+    loaded->weight = copy_name(call->weight);
+    loaded->filter = copy_name(call->filter);
+    loaded->nulls = call->nulls;
     loaded->loaded_at = GetCurrentTimestamp();
     loaded->last_use = ++uses;
     MemoryContextSwitchTo(caller);
@@ -293,11 +286,6 @@ Datum pgkm_kmeans_unload(PG_FUNCTION_ARGS)
     PG_RETURN_INT64(count);
 }
 
-static const char *name_of(const TableColumn *column)
-{
-    return column == NULL ? NULL : column->name;
-}
-
 /* kmeans_loaded() -> one row per load of this session by the current role or one it is a member of. */
 Datum pgkm_kmeans_loaded(PG_FUNCTION_ARGS)
 {
@@ -309,10 +297,9 @@ Datum pgkm_kmeans_loaded(PG_FUNCTION_ARGS)
         const int32 d = used != NULL ? used->d : loaded->nodes == NULL ? 0 : nodes_features(loaded->nodes);
 
         if (is_member_of_role(GetUserId(), loaded->owner))
-            pgkm_result_put(result, {loaded->relation, loaded->name, table_feature_names(&loaded->columns),
-                                     name_of(loaded->columns.weight), n, pgkm_value_if(n > 0, d),
-                                     (int64)bytes_of(loaded), loaded->loaded_at,
-                                     table_nulls_name(loaded->columns.nulls), name_of(loaded->columns.filter)});
+            pgkm_result_put(result, {loaded->relation, loaded->name, loaded->features, loaded->weight, n,
+                                     pgkm_value_if(n > 0, d), (int64)bytes_of(loaded), loaded->loaded_at,
+                                     table_nulls_name(loaded->nulls), loaded->filter});
     }
     return (Datum)0;
 }

@@ -18,9 +18,12 @@ struct PgkmLoaded {
     MemoryContextCallback on_reset;
     MemoryContext context; /* holds all of it */
     Oid relation;
-    Oid owner;        /* the role that loaded them */
-    const char *name; /* of the relation, then */
-    TableColumns columns;
+    Oid owner;          /* the role that loaded them */
+    const char *name;   /* of the relation, then */
+    Datum features;     /* names: text[] */
+    const char *weight; /* or NULL, as filter */
+    const char *filter;
+    TableNulls nulls;
     TableRows *rows;     /* of this server */
     struct Nodes *nodes; /* the other servers that keep theirs; or NULL */
     int n_files;
