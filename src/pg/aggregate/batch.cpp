@@ -25,47 +25,6 @@ extern "C" {
  * found. */
 #define VAIN_LOOKS 1024
 
-/* The states in one hash table's memory. A spilled aggregate resets it before the next part of
- * its groups, and the states with it. */
-struct Waiting {
-    MemoryContextCallback on_reset;
-    MemoryContext context;
-    AggregateState *states; /* not fitted yet */
-    Waiting *next;          /* of another aggregate that runs */
-};
-
-static Waiting *all_waiting = NULL;
-
-static void forget(void *argument)
-{
-    Waiting **place = &all_waiting;
-
-    while (*place != argument)
-        place = &(*place)->next;
-    *place = (*place)->next;
-}
-
-static Waiting *waiting_in(MemoryContext context)
-{
-    for (Waiting *waiting = all_waiting; waiting != NULL; waiting = waiting->next)
-        if (waiting->context == context)
-            return waiting;
-    return NULL;
-}
-
-static Waiting *start_waiting(MemoryContext context)
-{
-    Waiting *const waiting = (Waiting *)MemoryContextAllocZero(context, sizeof(Waiting));
-
-    waiting->context = context;
-    waiting->on_reset.func = forget;
-    waiting->on_reset.arg = waiting;
-    waiting->next = all_waiting;
-    all_waiting = waiting;
-    MemoryContextRegisterResetCallback(context, &waiting->on_reset);
-    return waiting;
-}
-
 /* The executor's node when the group lies in its hash table; else NULL. */
 static const AggState *hashed_node(FunctionCallInfo fcinfo)
 {
@@ -78,17 +37,34 @@ static const AggState *hashed_node(FunctionCallInfo fcinfo)
     return hashed && !DO_AGGSPLIT_SKIPFINAL(node->aggsplit) ? node : NULL;
 }
 
+/* Says that the argument is a list: of the states in the memory of a hash table that are not fitted yet. A spilled
+ * aggregate resets that before the next part of its groups, and this callback goes with the states. */
+static void holds_states(Datum) {}
+
+static AggregateState **states_of(const AggState *node)
+{
+    for (const ExprContext_CB *callback = node->hashcontext->ecxt_callbacks; callback != NULL;
+         callback = callback->next)
+        if (callback->function == holds_states)
+            return (AggregateState **)DatumGetPointer(callback->arg);
+    return NULL;
+}
+
 void pgkm_batch_enlist(FunctionCallInfo fcinfo, MemoryContext context, AggregateState *state)
 {
-    if (hashed_node(fcinfo) == NULL)
+    const AggState *const node = hashed_node(fcinfo);
+
+    if (node == NULL)
         return;
 
-    Waiting *waiting = waiting_in(context);
+    AggregateState **states = states_of(node);
 
-    if (waiting == NULL)
-        waiting = start_waiting(context);
-    state->next = waiting->states;
-    waiting->states = state;
+    if (states == NULL) {
+        states = (AggregateState **)MemoryContextAllocZero(context, sizeof(AggregateState *));
+        AggRegisterCallback(fcinfo, holds_states, PointerGetDatum(states));
+    }
+    state->next = *states;
+    *states = state;
 }
 
 static bool is_large(const AggregateState *state)
@@ -205,13 +181,13 @@ bool pgkm_batch_fit(FunctionCallInfo fcinfo, AggregateState *state)
 
     const AggState *const node = hashed_node(fcinfo);
     const MemoryContext context = state->rows->context;
-    Waiting *const waiting = node != NULL && node->table_filled ? waiting_in(context) : NULL;
+    AggregateState **const states = node != NULL && node->table_filled ? states_of(node) : NULL;
     Batch batch;
 
-    if (waiting == NULL || is_large(state))
+    if (states == NULL || is_large(state))
         return false;
     start_batch(&batch, state);
-    choose(&batch, state, &waiting->states);
+    choose(&batch, state, states);
     if (batch.n > 1)
         fit(&batch, context);
     pfree(batch.groups);
