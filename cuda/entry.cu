@@ -9,11 +9,8 @@
 
 #include "backend/generate/compiler.hpp"
 #include "groups/groups.hpp"
-#include "mixture/em_step.hpp"
-#include "moments/moments.hpp"
 #include "plugin/operations.hpp"
 #include "plugin/probe.hpp"
-#include "reduce/reduce.hpp"
 
 namespace pgkm::cuda {
 

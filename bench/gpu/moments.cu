@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <limits>
 
-#include "moments/moments.hpp"
+#include "plugin/operations.hpp"
 #include "session.hpp"
 
 namespace bench {
@@ -58,8 +58,7 @@ void bench_shape(std::int64_t n, int d)
     data.values = DeviceArray<char>(context.budget, static_cast<std::size_t>(count) * sizeof(T));
     data.host.n = n;
     data.resident = true;
-    uniform_kernel<<<4096, 256, 0, context.compute.get()>>>(reinterpret_cast<T *>(data.values.get()), count, d);
-    launched("uniform_kernel");
+    enqueue(uniform_kernel<T>, 4096, 256, 0, context.compute.get(), reinterpret_cast<T *>(data.values.get()), count, d);
     std::vector<double> shift(static_cast<std::size_t>(d)), sums(shift.size()),
         cross(shift.size() * (shift.size() + 1) / 2);
     for (int f = 0; f < d; ++f)
@@ -70,10 +69,9 @@ void bench_shape(std::int64_t n, int d)
     const double ms = median_of(context, 10, [&] { sum_moments<T>(data, &problem, 1, &moments); });
     DeviceArray<unsigned> out(context.budget, 1);
     const double read = median_of(context, 10, [&] {
-        read_kernel<<<132 * 16, 512, 0, context.compute.get()>>>(reinterpret_cast<const uint4 *>(data.values.get()),
-                                                                 count * static_cast<std::int64_t>(sizeof(T)) / 16,
-                                                                 out.get());
-        launched("read_kernel");
+        enqueue(read_kernel, 132 * 16, 512, 0, context.compute.get(),
+                reinterpret_cast<const uint4 *>(data.values.get()), count * static_cast<std::int64_t>(sizeof(T)) / 16,
+                out.get());
     });
     // Two operations for each pair of features on or below the diagonal.
     const double flops = static_cast<double>(n) * d * (d + 1.0);

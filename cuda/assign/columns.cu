@@ -23,18 +23,6 @@ __global__ void __launch_bounds__(side *lines) turn_kernel(View<T> view, T *colu
             columns[(features + i) * pitch + first + x] = tile[x][i];
 }
 
-// Memory for such a copy, in `prepared`; false where the device has no room to spare.
-template <typename T>
-bool make_room(const Stage<T> &stage, const View<T> &view, std::size_t bytes)
-{
-    std::size_t free_bytes = 0, total_bytes = 0;
-    checked("cudaMemGetInfo", [&] { return cudaMemGetInfo(&free_bytes, &total_bytes); });
-    return bytes <= free_bytes / 2 && bytes <= stage.context.budget.room() / 4 && within_limit([&] {
-               stage.prepared->parts.push_back(
-                   {view.values, view.n, view.k, DeviceArray<char>(stage.context.budget, bytes)});
-           });
-}
-
 } // namespace
 
 template <typename T>
@@ -45,17 +33,14 @@ RowValues<T> by_feature(const Stage<T> &stage, const View<T> &view)
     const std::int64_t tiles = (view.n + side - 1) / side, pitch = tiles * side;
     if (prepared == nullptr || prepared->refused || tiles >= std::int64_t{1} << 31 || view.d > 65535 * side)
         return as_loaded;
-    for (const PreparedRows::Part &part : prepared->parts)
-        if (part.values == view.values && part.n == view.n)
-            return {reinterpret_cast<const T *>(part.memory.get()), 1, pitch};
+    if (const PreparedRows::Part *part = prepared->find(view.values, view.n, view.k))
+        return {reinterpret_cast<const T *>(part->memory.get()), 1, pitch};
     const auto bytes = static_cast<std::size_t>(pitch) * static_cast<std::size_t>(view.d) * sizeof(T);
-    prepared->refused = !make_room(stage, view, bytes);
-    if (prepared->refused)
+    prepared->refused = bytes > free_memory() / 2; // of a device without a limit, too
+    if (prepared->refused || prepared->add(stage.context, view.values, view.n, view.k, bytes) == nullptr)
         return as_loaded;
     T *columns = reinterpret_cast<T *>(prepared->parts.back().memory.get());
-    const dim3 grid(static_cast<unsigned>(tiles), static_cast<unsigned>((view.d + side - 1) / side));
-    turn_kernel<<<grid, dim3(side, lines), 0, stage.stream>>>(view, columns, pitch);
-    launched("turn_kernel");
+    enqueue(turn_kernel<T>, {tiles, (view.d + side - 1) / side}, {side, lines}, 0, stage.stream, view, columns, pitch);
     return {columns, 1, pitch};
 }
 

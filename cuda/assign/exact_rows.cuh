@@ -77,9 +77,8 @@ void launch_exact_rows(const Stage<T> &stage, const View<T> &view, const RowValu
     batch.k = count;
     in_exact_launches(stage, batch, 1e12, [&](std::int64_t from, std::int64_t rows) {
         const int blocks = blocks_for(rows, Room::threads, stage.context.facts.multiprocessors * 2048 / Room::threads);
-        exact_rows_kernel<D><<<blocks, Room::threads, bytes, stage.stream>>>(
-            slice(view, from, rows), values.from(from), stage.control, room, labels + from, first, count);
-        launched("exact_rows_kernel");
+        enqueue(exact_rows_kernel<D, T, Room>, blocks, Room::threads, bytes, stage.stream, slice(view, from, rows),
+                values.from(from), stage.control, room, labels + from, first, count);
     });
 }
 

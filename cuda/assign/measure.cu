@@ -6,6 +6,7 @@
 // 64-bit sums at once. Distances are the contract's.
 #include "assign/measure.hpp"
 
+#include "device/exact.cuh"
 #include "plan/stages.hpp"
 
 namespace pgkm::cuda {
@@ -67,10 +68,8 @@ __device__ double distance_in_warp(const View<T> &view, std::int64_t first, int 
         __syncwarp();
         const T *own_row = rows + lane * stage_stride<T>, *own_centroid = centroids + lane * stage_stride<T>;
 #pragma unroll 8
-        for (int g = 0; g < here; ++g) {
-            const double difference = static_cast<double>(own_row[g]) - static_cast<double>(own_centroid[g]);
-            sum = ::fma(difference, difference, sum);
-        }
+        for (int g = 0; g < here; ++g)
+            add_term(sum, own_row[g], own_centroid[g]);
     }
     return sum;
 }
@@ -150,9 +149,7 @@ void measure(const MeasureArguments<T> &arguments, int multiprocessors, int shar
         arguments.sums != nullptr && arguments.view.k <= 256 && sums <= static_cast<std::size_t>(shared_bytes);
     const auto kernel = shared ? measure_kernel<T, true> : measure_kernel<T, false>;
     const std::size_t bytes = stages + (shared ? sums : 0);
-    allow_memory(kernel, bytes);
-    kernel<<<blocks, threads, bytes, stream>>>(arguments);
-    launched("measure_kernel");
+    enqueue(kernel, blocks, threads, bytes, stream, arguments);
 }
 
 template void measure<float>(const MeasureArguments<float> &, int, int, cudaStream_t);

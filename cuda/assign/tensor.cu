@@ -59,8 +59,7 @@ void both_passes(const Stage<T> &stage, const View<T> &view, const Layout<T> &l,
     } else {
         const std::size_t bytes = Block<S>::bytes(view.d, false);
         const int blocks = resident_blocks(stage.context, find_kernel<T, S>, filter_threads, bytes);
-        find_kernel<T, S><<<blocks, filter_threads, bytes, stage.stream>>>(view, stage.control, l, labels);
-        launched("find_kernel");
+        enqueue(find_kernel<T, S>, blocks, filter_threads, bytes, stage.stream, view, stage.control, l, labels);
     }
     if (!l.second_pass) // few rows come here: lists hold what such long rows leave open
         return settle(stage, view, {&l.head->settle, l.settle}, false, labels);
@@ -72,8 +71,8 @@ void both_passes(const Stage<T> &stage, const View<T> &view, const Layout<T> &l,
         using Collect = decltype(shape);
         const std::size_t room = Block<Collect>::bytes(view.d, true);
         const int resident = resident_blocks(stage.context, collect_kernel<T, Collect>, filter_threads, room);
-        collect_kernel<T, Collect><<<resident, filter_threads, room, stage.stream>>>(view, stage.control, l, labels);
-        launched("collect_kernel");
+        enqueue(collect_kernel<T, Collect>, resident, filter_threads, room, stage.stream, view, stage.control, l,
+                labels);
     };
     if (fits)
         collect(S());
@@ -111,13 +110,11 @@ void filter(const Stage<T> &stage, const View<T> &view, const Layout<T> &l, std:
 template <typename T>
 void columns_of_groups(const Stage<T> &stage, const View<T> &view, const Layout<T> &l)
 {
-    checked("cudaMemsetAsync", [&] { return cudaMemsetAsync(l.head, 0, offsetof(Head, nearest), stage.stream); });
+    enqueue_fill(l.head, 0, offsetof(Head, nearest), stage.stream);
     const unsigned groups = static_cast<unsigned>(l.groups), columns = static_cast<unsigned>(l.columns / bundle_size);
-    facts_kernel<<<dim3(static_cast<unsigned>((view.k + 7) / 8), groups), 256, 0, stage.stream>>>(view, stage.control,
-                                                                                                  l);
-    order_kernel<<<groups, 1024, 0, stage.stream>>>(stage.control, l, view.k);
-    fill_kernel<<<dim3(columns, groups), 1024, 0, stage.stream>>>(view, stage.control, l);
-    launched("columns of the groups");
+    enqueue(facts_kernel<T>, {(view.k + 7) / 8, groups}, 256, 0, stage.stream, view, stage.control, l);
+    enqueue(order_kernel<T>, groups, 1024, 0, stage.stream, stage.control, l, view.k);
+    enqueue(fill_kernel<T>, {columns, groups}, 1024, 0, stage.stream, view, stage.control, l);
 }
 
 // Whether the layout is that of the filter on a Hopper.
@@ -149,19 +146,16 @@ PreparedRows::Part *part_of(const Stage<T> &stage, const View<T> &view, const Sl
     PreparedRows *prepared = stage.prepared;
     if (prepared == nullptr || prepared->refused)
         return nullptr;
-    for (PreparedRows::Part &part : prepared->parts)
-        if (part.values == view.values && part.n == view.n && part.k == view.k) {
-            fresh = false;
-            return &part;
-        }
+    if (PreparedRows::Part *part = prepared->find(view.values, view.n, view.k)) {
+        fresh = false;
+        return part;
+    }
     Context &context = stage.context;
     const int pivots = pivots_for(view.n, view.d, view.k);
     std::shared_ptr<RowOrder<T>> order = find_order(context, view.values, view.n, pivots);
-    std::size_t free_bytes = 0, total_bytes = 0;
-    checked("cudaMemGetInfo", [&] { return cudaMemGetInfo(&free_bytes, &total_bytes); });
     // Sums, labels and other jobs need memory too: half of what is left is theirs.
     const std::size_t wanted = bytes.lasting + (order == nullptr ? bytes.order : 0);
-    if (wanted > free_bytes / 2 || 2 * wanted > context.budget.room() ||
+    if (wanted > free_memory() / 2 || 2 * wanted > context.budget.room() ||
         wanted + bytes.passing > context.scratch_room()) {
         prepared->refused = true;
         prepared->parts.clear(); // of slices before this one
@@ -228,11 +222,8 @@ void assign_slice(const Stage<T> &stage, const View<T> &view, std::int32_t *labe
         part->first_order = fresh && l.labels != nullptr;
     columns_of_groups(stage, view, l);
     filter(stage, view, l, labels);
-    if (l.labels != nullptr) {
-        hand_out_kernel<<<static_cast<unsigned>((view.n + 255) / 256), 256, 0, stage.stream>>>(stage.control, l.labels,
-                                                                                               view.n, labels);
-        launched("hand_out_kernel");
-    }
+    if (l.labels != nullptr)
+        enqueue(hand_out_kernel, (view.n + 255) / 256, 256, 0, stage.stream, stage.control, l.labels, view.n, labels);
 }
 
 template <typename T>

@@ -352,19 +352,15 @@ template <typename T, typename S>
 void hopper_pass(const Stage<T> &stage, const View<T> &view, const Layout<T> &l)
 {
     const auto kernel = filter_kernel<T, S>;
-    checked("cudaFuncSetAttribute", [&] { return allow_shared_memory(kernel, S::bytes); });
     const int tiles = static_cast<int>((view.n + S::rows - 1) / S::rows) + most_pivots;
-    aim_kernel<T, S::rows><<<static_cast<unsigned>(tiles), 256, 0, stage.stream>>>(view, stage.control, l);
-    launched("aim_kernel");
+    enqueue(aim_kernel<T, S::rows>, tiles, 256, 0, stage.stream, view, stage.control, l);
     const CUtensorMap rows = tensor_map(l.rows.halves, view.n, l.rows.d8, S::rows);
     const CUtensorMap columns = tensor_map(l.table, std::int64_t{l.groups} * l.columns, l.d32, bundle_size);
-    kernel<<<static_cast<unsigned>(stage.context.facts.multiprocessors), S::threads, S::bytes, stage.stream>>>(
-        rows, columns, view, stage.control, l, tiles);
-    launched("filter_kernel");
+    enqueue(kernel, stage.context.facts.multiprocessors, S::threads, S::bytes, stage.stream, rows, columns, view,
+            stage.control, l, tiles);
     const std::size_t bytes = measure_threads / 32 * Pairs<T>::bytes(view.d);
     const int blocks = resident_blocks(stage.context, measure_kernel<T>, measure_threads, bytes);
-    measure_kernel<T><<<blocks, measure_threads, bytes, stage.stream>>>(view, stage.control, l);
-    launched("measure_kernel");
+    enqueue(measure_kernel<T>, blocks, measure_threads, bytes, stage.stream, view, stage.control, l);
 }
 
 // Whether the kernel was compiled for this very generation.

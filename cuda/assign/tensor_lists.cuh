@@ -207,11 +207,11 @@ class Pairs {
                     const Values a = reinterpret_cast<const Values *>(x)[i], b = reinterpret_cast<const Values *>(c)[i];
 #pragma unroll
                     for (int j = 0; j < Values::width; ++j)
-                        add(a.value[j], b.value[j], sum);
+                        add_term(sum, a.value[j], b.value[j]);
                 }
             } else {
                 for (int f = 0; f < count; ++f)
-                    add(x[f], c[f], sum);
+                    add_term(sum, x[f], c[f]);
             }
         }
         wait_copies<0>();
@@ -234,11 +234,6 @@ class Pairs {
         rows_.bring(chunk);
         centroids_.bring(chunk);
         commit_copies();
-    }
-    static __device__ void add(T a, T b, double &sum)
-    {
-        const double difference = static_cast<double>(a) - static_cast<double>(b);
-        sum = ::fma(difference, difference, sum);
     }
 
     const Copies rows_, centroids_;

@@ -339,10 +339,7 @@ void narrow_filter(const Stage<T> &stage, const View<T> &view, const Layout<T> &
                       narrow_unit * narrow_unit;
     const auto bytes = static_cast<std::size_t>(l.columns * narrow_column_bytes(view.d));
     const auto launch = [&](auto kernel) {
-        allow_memory(kernel, bytes);
-        kernel<<<static_cast<unsigned>(units), narrow_threads, bytes, stage.stream>>>(view, stage.control, l, chunk,
-                                                                                      labels);
-        launched("narrow_kernel");
+        enqueue(kernel, units, narrow_threads, bytes, stage.stream, view, stage.control, l, chunk, labels);
     };
     view.d <= 16 ? launch(narrow_kernel<T, 1>) : launch(narrow_kernel<T, 2>);
 }

@@ -205,7 +205,7 @@ __global__ void adopt_kernel(Layout<T> l, std::int32_t n)
 template <typename V, typename T>
 void fill_bytes(const Stage<T> &stage, V *memory, int byte, std::size_t count)
 {
-    checked("cudaMemsetAsync", [&] { return cudaMemsetAsync(memory, byte, count * sizeof *memory, stage.stream); });
+    enqueue_fill(memory, byte, count * sizeof *memory, stage.stream);
 }
 
 template <typename T>
@@ -234,18 +234,16 @@ void order_by_labels(const Stage<T> &stage, const View<T> &view, const Layout<T>
     const cudaStream_t stream = stage.stream;
     const unsigned clusters = static_cast<unsigned>(view.k), lines = static_cast<unsigned>((view.n + 255) / 256);
     const auto n = static_cast<std::int32_t>(view.n);
-    pair_kernel<<<static_cast<unsigned>(l.sample), 256, 0, stream>>>(view, l);
+    enqueue(pair_kernel<T>, l.sample, 256, 0, stream, view, l);
     const std::size_t chain = chain_bytes(l.sample);
-    allow_memory(chain_kernel<T>, chain);
-    chain_kernel<<<1, 1024, chain, stream>>>(l);
-    near_kernel<<<clusters, 256, 0, stream>>>(view, l);
-    position_kernel<<<1, 1024, 0, stream>>>(l, view.k);
+    enqueue(chain_kernel<T>, 1, 1024, chain, stream, l);
+    enqueue(near_kernel<T>, clusters, 256, 0, stream, view, l);
+    enqueue(position_kernel<T>, 1, 1024, 0, stream, l, view.k);
     fill_bytes(stage, l.bins, 0, order_bins);
-    bin_kernel<<<lines, 256, 0, stream>>>(l, n, view.k);
-    first_kernel<<<1, 1024, 0, stream>>>(l, most_pivots * pivot_bins(view.k));
-    arrange_kernel<<<lines, 256, 0, stream>>>(l, n, view.k);
-    adopt_kernel<<<lines, 256, 0, stream>>>(l, n);
-    launched("order of rows by labels");
+    enqueue(bin_kernel<T>, lines, 256, 0, stream, l, n, view.k);
+    enqueue(first_kernel<T>, 1, 1024, 0, stream, l, most_pivots * pivot_bins(view.k));
+    enqueue(arrange_kernel<T>, lines, 256, 0, stream, l, n, view.k);
+    enqueue(adopt_kernel<T>, lines, 256, 0, stream, l, n);
     make_halves(stage.context, l.rows);
     forget_gaps(stage, l);
 }

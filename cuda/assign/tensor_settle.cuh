@@ -49,8 +49,7 @@ void settle(const Stage<T> &stage, const View<T> &view, const RowList &list, boo
         if (in_tiles)
             return label_listed(stage, view, list, labels);
     const int blocks = blocks_for(view.n, 8, stage.context.facts.multiprocessors * 8);
-    settle_kernel<<<blocks, 256, 0, stage.stream>>>(view, stage.control, list, labels);
-    launched("settle_kernel");
+    enqueue(settle_kernel<T>, blocks, 256, 0, stage.stream, view, stage.control, list, labels);
 }
 
 } // namespace

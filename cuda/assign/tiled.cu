@@ -239,9 +239,8 @@ template <typename T>
 void launch(const Stage<T> &stage, const View<T> &view, std::int32_t *labels, const Accumulators &sums)
 {
     in_exact_launches(stage, view, 1e12, [&](std::int64_t first, std::int64_t rows) {
-        tiled_kernel<<<static_cast<unsigned>((rows + tile - 1) / tile), threads, 0, stage.stream>>>(
-            slice(view, first, rows), stage.control, RowList{}, labels == nullptr ? nullptr : labels + first, sums);
-        launched("tiled_kernel");
+        enqueue(tiled_kernel<T>, (rows + tile - 1) / tile, threads, 0, stage.stream, slice(view, first, rows),
+                stage.control, RowList{}, labels == nullptr ? nullptr : labels + first, sums);
     });
 }
 
@@ -271,13 +270,10 @@ void assign_by_matrix(const Stage<T> &stage, const View<T> &view, std::int32_t *
     in_exact_launches(stage, view, 2e11, [&](std::int64_t first, std::int64_t rows) {
         for (std::int64_t done = 0; done < rows; done += step) {
             const View<T> part = slice(view, first + done, std::min(step, rows - done));
-            const dim3 grid(static_cast<unsigned>((part.n + tile - 1) / tile),
-                            static_cast<unsigned>(blocks_of_columns));
-            distances_kernel<<<grid, threads, 0, stage.stream>>>(part, stage.control, matrix);
-            launched("distances_kernel");
-            least_kernel<<<static_cast<unsigned>((part.n + 127) / 128), 128, 0, stage.stream>>>(
-                stage.control, matrix, part.n, part.k, labels + first + done);
-            launched("least_kernel");
+            enqueue(distances_kernel<T>, {(part.n + tile - 1) / tile, blocks_of_columns}, threads, 0, stage.stream,
+                    part, stage.control, matrix);
+            enqueue(least_kernel, (part.n + 127) / 128, 128, 0, stage.stream, stage.control, matrix, part.n, part.k,
+                    labels + first + done);
         }
     });
 }
@@ -287,8 +283,7 @@ void assign_by_matrix(const Stage<T> &stage, const View<T> &view, std::int32_t *
 void label_listed(const Stage<float> &stage, const View<float> &view, const RowList &list, std::int32_t *labels)
 {
     const int blocks = blocks_for(view.n, tile, stage.context.facts.multiprocessors * 4);
-    tiled_kernel<<<blocks, threads, 0, stage.stream>>>(view, stage.control, list, labels, Accumulators{});
-    launched("tiled_kernel");
+    enqueue(tiled_kernel<float>, blocks, threads, 0, stage.stream, view, stage.control, list, labels, Accumulators{});
 }
 
 const Both<Assign> assign_tiled = {assign<float>, assign<double>};

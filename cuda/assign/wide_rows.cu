@@ -62,8 +62,7 @@ __global__ void __launch_bounds__(threads) way_kernel(View<float> view, const Co
     double sum = 0.0;
     for (int f = self; f < view.d; f += threads) {
         const float now = view.centroids[from + f];
-        const double difference = static_cast<double>(now) - static_cast<double>(kept.last[from + f]);
-        sum = ::fma(difference, difference, sum);
+        add_term(sum, now, kept.last[from + f]);
         kept.last[from + f] = now;
     }
     sum = sum_in_block<threads>(sum);
@@ -274,8 +273,7 @@ void launch(const Stage<float> &stage, const WideArguments &a)
         part.view = slice(a.view, first, rows);
         part.labels = a.labels + first;
         part.kept = a.kept.from(first);
-        kernel<<<blocks_for(rows, threads, most), threads, bytes, stage.stream>>>(part);
-        launched("wide_kernel");
+        enqueue(kernel, blocks_for(rows, threads, most), threads, bytes, stage.stream, part);
     });
 }
 
@@ -294,23 +292,14 @@ bool find_kept(const Stage<float> &stage, const View<float> &view, Kept &kept)
         return false;
     const auto n = static_cast<std::size_t>(view.n), k = static_cast<std::size_t>(view.k);
     const std::size_t values = k * static_cast<std::size_t>(view.d);
-    char *memory = nullptr;
-    for (const PreparedRows::Part &part : prepared->parts)
-        if (part.values == view.values && part.n == view.n && part.k == view.k)
-            memory = part.memory.get();
-    if (memory == nullptr) {
-        const std::size_t bytes = (n + values + k) * sizeof(float) + n;
-        const bool fits = bytes <= stage.context.budget.room() / 4 && within_limit([&] {
-                              prepared->parts.push_back(
-                                  {view.values, view.n, view.k, DeviceArray<char>(stage.context.budget, bytes)});
-                          });
-        prepared->refused = !fits;
-        if (!fits)
+    PreparedRows::Part *part = prepared->find(view.values, view.n, view.k);
+    if (part == nullptr) {
+        part = prepared->add(stage.context, view.values, view.n, view.k, (n + values + k) * sizeof(float) + n);
+        if (part == nullptr)
             return false;
-        prepared->parts.back().memory.fill_zero(stage.stream);
-        memory = prepared->parts.back().memory.get();
+        part->memory.fill_zero(stage.stream);
     }
-    float *floats = reinterpret_cast<float *>(memory);
+    float *floats = reinterpret_cast<float *>(part->memory.get());
     kept = {floats, reinterpret_cast<std::uint8_t *>(floats + n + values + k), floats + n, floats + n + values};
     return true;
 }
@@ -321,10 +310,8 @@ void assign_wide(const Stage<float> &stage, const View<float> &view, std::int32_
 {
     WideArguments a = {view, stage.control, labels, {}, false};
     a.keeps = find_kept(stage, view, a.kept);
-    if (a.keeps) {
-        way_kernel<<<static_cast<unsigned>(view.k), threads, 0, stage.stream>>>(view, stage.control, a.kept);
-        launched("way_kernel");
-    }
+    if (a.keeps)
+        enqueue(way_kernel, view.k, threads, 0, stage.stream, view, stage.control, a.kept);
     if (view.d % 4 == 0 && reinterpret_cast<std::uintptr_t>(view.values) % 16 == 0)
         launch_k<true>(stage, a);
     else

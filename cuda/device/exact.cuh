@@ -10,6 +10,14 @@
 
 namespace pgkm::cuda {
 
+// Adds a feature's term to the contract's distance, whose terms come in the order of the features.
+template <typename A, typename B>
+__device__ inline void add_term(double &sum, A a, B b)
+{
+    const double difference = static_cast<double>(a) - static_cast<double>(b);
+    sum = ::fma(difference, difference, sum);
+}
+
 // The values of one load of 16 bytes.
 template <typename T>
 struct Piece {
@@ -39,10 +47,6 @@ __device__ inline double distance_ahead(const T *x, const T *c, int d)
     const auto places = reinterpret_cast<std::uintptr_t>(x) | reinterpret_cast<std::uintptr_t>(c);
     double sum = 0.0;
     int f = 0;
-    const auto add = [&sum](T a, T b) {
-        const double difference = static_cast<double>(a) - static_cast<double>(b);
-        sum = ::fma(difference, difference, sum);
-    };
     if (places % 16 == 0)
         for (; f + ahead * width <= d; f += ahead * width) {
             Piece<T> a[ahead], b[ahead];
@@ -55,11 +59,11 @@ __device__ inline double distance_ahead(const T *x, const T *c, int d)
             for (int i = 0; i < ahead; ++i)
 #pragma unroll
                 for (int j = 0; j < width; ++j)
-                    add(a[i].value[j], b[i].value[j]);
+                    add_term(sum, a[i].value[j], b[i].value[j]);
         }
 #pragma unroll 8
     for (; f < d; ++f)
-        add(x[f], c[f]);
+        add_term(sum, x[f], c[f]);
     return sum;
 }
 
@@ -128,10 +132,8 @@ __device__ inline Nearest nearer(const Row &row, const Centroid &centroid, int c
         each_feature<D>(d, [&](int f) {
             const double value = row(f);
 #pragma unroll
-            for (int b = 0; b < batch; ++b) {
-                const double difference = value - centroid(j, b, f);
-                partial[b] = ::fma(difference, difference, partial[b]);
-            }
+            for (int b = 0; b < batch; ++b)
+                add_term(partial[b], value, centroid(j, b, f));
         });
 #pragma unroll
         for (int b = 0; b < batch; ++b)
@@ -140,10 +142,7 @@ __device__ inline Nearest nearer(const Row &row, const Centroid &centroid, int c
     }
     for (; j < count; ++j) {
         double sum = 0.0;
-        each_feature<D>(d, [&](int f) {
-            const double difference = row(f) - centroid(j, 0, f);
-            sum = ::fma(difference, difference, sum);
-        });
+        each_feature<D>(d, [&](int f) { add_term(sum, row(f), centroid(j, 0, f)); });
         if (sum < best.distance)
             best = {sum, first + j};
     }

@@ -2,7 +2,7 @@
 // filters rest on, and that bound. PTX promises no more than that sums are of single precision.
 //
 // The bound: an instruction adds 16 exact products and the accumulator after cutting each at 2^-23 of the largest or
-// finer, then rounds: |result - sum| <= 2^-23 (17 A + |sum|), A the largest addend (device/halves.cuh,
+// finer, then rounds: |result - sum| <= 2^-23 (17 A + |sum|), A the largest addend (fused/strips_scores.cuh,
 // assign/tensor.cu).
 #pragma once
 

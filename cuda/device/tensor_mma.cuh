@@ -16,6 +16,13 @@ __device__ inline unsigned pack_bf16(float low, float high)
     return packed;
 }
 
+// Two values side by side in a register, the first one in the lower half.
+__device__ inline unsigned pack_halves(float low, float high)
+{
+    const __half2 pair = __floats2half2_rn(low, high);
+    return *reinterpret_cast<const unsigned *>(&pair);
+}
+
 // acc (16 x 8) += a (16 x 16) * b (16 x 8), bfloat16.
 __device__ inline void multiply_bf16(float (&acc)[4], const unsigned (&a)[4], unsigned b0, unsigned b1)
 {

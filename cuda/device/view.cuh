@@ -126,14 +126,6 @@ __device__ inline Split plain_limbs(const View<T> &view, std::int64_t row, int f
     return split_limbs(quantise(static_cast<double>(view.values[row * view.d + f] - scaling.origin), scaling.scale));
 }
 
-template <typename T>
-__device__ inline Split mass_limbs(const View<T> &view, std::int64_t row, int part)
-{
-    if (view.weights == nullptr)
-        return {0, 1};
-    return split_limbs(quantise_part(view.weights[row], power_of_two(view.weight_exponent), part));
-}
-
 // Why a fit on the device stopped, or that it goes on.
 enum StopReason : std::int32_t {
     running = 0,

@@ -28,8 +28,7 @@ void assign_problem(Data &data, const PgkmProblem &problem, PgkmAssignment &out)
     device.upload_centroids(problem.centroids);
     const auto k = static_cast<std::size_t>(problem.k);
     const bool want_sums = out.within != nullptr || out.sizes != nullptr;
-    DeviceArray<std::int64_t> sums(context.budget, k * measure_sums);
-    sums.fill_zero(device.stream());
+    auto sums = zeros<std::int64_t>(context.budget, k * measure_sums, device.stream());
     DeviceArray<double> distances;
     if (out.distances != nullptr)
         distances = DeviceArray<double>(context.budget, device.labels.count());

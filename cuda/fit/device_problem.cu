@@ -82,15 +82,14 @@ DeviceProblem<T>::DeviceProblem(Data &owner, const PgkmProblem &given)
     context.make_room(least);
     if (!budget.fits(least))
         data.stream();
-    centroids = DeviceArray<T>(budget, 3 * n_values);
-    centroids.fill_zero(stream()); // the history of a first iteration is copied before it means anything
+    // The history of a first iteration is copied before it means anything.
+    centroids = zeros<T>(budget, 3 * n_values, stream());
     fresh = DeviceArray<T>(budget, n_values);
     shifts = DeviceArray<double>(budget, static_cast<std::size_t>(k));
     totals = DeviceArray<std::int64_t>(budget, parts * 2 * n_values);
     masses = DeviceArray<std::int64_t>(budget, parts * 2 * static_cast<std::size_t>(k));
     scales = DeviceArray<FeatureScale<T>>(budget, static_cast<std::size_t>(d));
-    control = DeviceArray<Control>(budget, 1);
-    control.fill_zero(stream());
+    control = zeros<Control>(budget, 1, stream());
     stop_flag.emplace(context, &control.get()->stop);
     if (problem.peers != nullptr)
         peer_sums.emplace(context, *problem.peers, totals.count() + masses.count(), data.resident);
@@ -99,8 +98,8 @@ DeviceProblem<T>::DeviceProblem(Data &owner, const PgkmProblem &given)
         constant.take();
     find_middle();
     use_plan();
-    labels = DeviceArray<std::int32_t>(budget, static_cast<std::size_t>(label_rows(data, problem)));
-    labels.fill_zero(stream()); // an assignment may begin from the labels before
+    // An assignment may begin from the labels before.
+    labels = zeros<std::int32_t>(budget, static_cast<std::size_t>(label_rows(data, problem)), stream());
 }
 
 template <typename T>

@@ -157,7 +157,7 @@ void Fit<T>::enqueue_ahead(const UpdateArguments<T> &arguments, std::int32_t mos
             on_device_.iteration_of_peers(arguments);
         else
             on_device_.iteration(arguments, on_device_.control.get());
-        checked("cudaEventRecord", [&] { return cudaEventRecord(ends.get(), stream()); });
+        record(ends.get(), stream());
     }
 }
 
@@ -233,11 +233,8 @@ void Fit<T>::relocate()
     // History moves on: set 1 becomes what set 0 was.
     const std::size_t n_values = static_cast<std::size_t>(on_device_.k) * static_cast<std::size_t>(on_device_.d);
     for (int set = 2; set >= 1; --set)
-        checked("cudaMemcpyAsync", [&] {
-            return cudaMemcpyAsync(on_device_.centroids.get() + static_cast<std::size_t>(set) * n_values,
-                                   on_device_.centroids.get() + static_cast<std::size_t>(set - 1) * n_values,
-                                   n_values * sizeof(T), cudaMemcpyDeviceToDevice, stream());
-        });
+        enqueue_copy(on_device_.centroids.get() + static_cast<std::size_t>(set) * n_values,
+                     on_device_.centroids.get() + static_cast<std::size_t>(set - 1) * n_values, n_values, stream());
     on_device_.replace_centroids(problem_.centroids);
     if (problem_.n_iter <= 2) { // the device stopped before it could order rows by their labels
         for (PreparedRows::Part &part : on_device_.prepared.parts)

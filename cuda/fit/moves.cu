@@ -1,10 +1,57 @@
 // moves.cu (fit) - iterations in which sums follow the rows: what is kept from one to the next, and whose kernels run.
+#include <algorithm>
+#include <cmath>
+
 #include "fit/device_problem.hpp"
 #include "fused/moves.hpp"
-#include "order/heavy_tails.hpp"
 #include "sums/sorted.hpp"
 
 namespace pgkm::cuda {
+namespace {
+
+constexpr int sample_threads = 256;
+constexpr int samples = 128;
+
+// Rows first, first + step, ... of n, side by side.
+__global__ void __launch_bounds__(sample_threads)
+    sample_kernel(const float *values, std::int64_t step, int d, std::int64_t count, float *to)
+{
+    const std::int64_t total = count * d, stride = std::int64_t{gridDim.x} * sample_threads;
+    for (std::int64_t i = std::int64_t{blockIdx.x} * sample_threads + threadIdx.x; i < total; i += stride)
+        to[i] = values[i / d * step * d + i % d];
+}
+
+std::vector<float> sample_rows(Context &context, const float *values, std::int64_t n, int d)
+{
+    const std::int64_t count = std::min<std::int64_t>(samples, n);
+    const DeviceArray<float> sampled(context.budget, static_cast<std::size_t>(count) * static_cast<std::size_t>(d));
+    const cudaStream_t stream = context.compute.get();
+    const int blocks = blocks_for(count * d, sample_threads, context.facts.multiprocessors * 2);
+    enqueue(sample_kernel, blocks, sample_threads, 0, stream, values, n / count, d, count, sampled.get());
+    return context.fetch(sampled);
+}
+
+// Whether a few of these rows lie much farther out than the others, so that their box says little of where rows are.
+// Waits for the compute stream.
+bool has_heavy_tails(Context &context, const float *values, std::int64_t n, int d, const Box &box)
+{
+    const std::vector<float> rows = sample_rows(context, values, n, d);
+    const std::size_t width = box.min.size();
+    const double count = static_cast<double>(rows.size() / width);
+    double range = 0.0, spread = 0.0;
+    for (std::size_t f = 0; f < width; ++f) {
+        double mean = 0.0, deviation = 0.0;
+        for (std::size_t i = f; i < rows.size(); i += width)
+            mean += static_cast<double>(rows[i]) / count;
+        for (std::size_t i = f; i < rows.size(); i += width)
+            deviation += std::abs(static_cast<double>(rows[i]) - mean) / count;
+        range = std::hypot(range, box.max[f] - box.min[f]);
+        spread = std::hypot(spread, deviation);
+    }
+    return !(range <= 64.0 * spread); // uniform rows: 4, normal ones: 13
+}
+
+} // namespace
 
 template <typename T>
 bool DeviceProblem<T>::takes_floats() const
@@ -84,7 +131,7 @@ void DeviceProblem<T>::forget_labels()
     if (leaves)
         leaves->forget(stream());
     if (kept.get() != nullptr)
-        checked("cudaMemsetAsync", [&] { return cudaMemsetAsync(kept.get(), 0xff, kept.bytes(), stream()); });
+        enqueue_fill(kept.get(), 0xff, kept.bytes(), stream());
 }
 
 template <typename T>
@@ -152,7 +199,7 @@ void DeviceProblem<T>::register_pass(const View<T> &rows, const Control *watched
         for (std::int64_t done = 0; done < rows.n; done += most) {
             moves.view = slice(rows, done, std::min(most, rows.n - done));
             const std::size_t bytes = static_cast<std::size_t>(moves.view.n) * (moves.last.wide ? 2 : 1);
-            checked("cudaMemsetAsync", [&] { return cudaMemsetAsync(labels.get(), 0xff, bytes, stream()); });
+            enqueue_fill(labels.get(), 0xff, bytes, stream());
             iterate_few(stage(watched), moves);
         }
     }

@@ -73,12 +73,10 @@ void PeerSums::add_by_devices(const Own &own, const Control *control)
     Copies copies = {{}, link_.peers().shares};
     for (std::size_t share = 0; share < lent_.size(); ++share)
         copies.of[share] = lent_[share] + static_cast<std::size_t>(turn_) * count_;
-    collect_kernel<<<blocks, threads, 0, stream>>>(
-        own, lent_[static_cast<std::size_t>(link_.peers().share)] + static_cast<std::size_t>(turn_) * count_, control);
-    launched("collect_kernel");
+    enqueue(collect_kernel, blocks, threads, 0, stream, own,
+            lent_[static_cast<std::size_t>(link_.peers().share)] + static_cast<std::size_t>(turn_) * count_, control);
     link_.meet();
-    add_kernel<<<blocks, threads, 0, stream>>>(copies, count_, all_.get(), control);
-    launched("add_kernel");
+    enqueue(add_kernel, blocks, threads, 0, stream, copies, count_, all_.get(), control);
     turn_ ^= 1;
 }
 
@@ -86,8 +84,7 @@ void PeerSums::add_by_host(const Own &own, const Control *control)
 {
     const cudaStream_t stream = context_.compute.get();
     const int blocks = blocks_for(static_cast<std::int64_t>(count_), 4 * threads, 2 * context_.facts.multiprocessors);
-    collect_kernel<<<blocks, threads, 0, stream>>>(own, all_.get(), control);
-    launched("collect_kernel");
+    enqueue(collect_kernel, blocks, threads, 0, stream, own, all_.get(), control);
     all_.download(on_host_.get(), count_, stream);
     context_.wait(stream, const_cast<std::int32_t *>(&control->stop));
     add_over(&link_.peers(), on_host_.get(), count_);

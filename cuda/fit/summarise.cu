@@ -195,9 +195,8 @@ class Summariser {
         device_bounds_.upload(bounds_.data(), n_features_, stream());
         device_weight_.upload(weight_.data(), count_, stream());
         each_launch([&](const T *values, const double *weights, std::int64_t rows) {
-            bounds_kernel<<<grid_for(data_, rows, count_), threads, 0, stream()>>>(
-                values, weights, data_.host.d, ranges_.get(), device_bounds_.get(), device_weight_.get());
-            launched("bounds_kernel");
+            enqueue(bounds_kernel<T>, grid_for(data_, rows, count_), threads, 0, stream(), values, weights,
+                    data_.host.d, ranges_.get(), device_bounds_.get(), device_weight_.get());
         });
         bounds_ = data_.context.fetch(device_bounds_);
         weight_ = data_.context.fetch(device_weight_);
@@ -213,12 +212,10 @@ class Summariser {
             scales[i] = moment_scale(from_ordered(bounds_[i].min), from_ordered(bounds_[i].max));
         DeviceArray<MomentScale> device_scales(data_.context.budget, n_features_);
         device_scales.upload(scales.data(), n_features_, stream());
-        DeviceArray<MomentSums> device_sums(data_.context.budget, n_features_);
-        device_sums.fill_zero(stream());
+        auto device_sums = zeros<MomentSums>(data_.context.budget, n_features_, stream());
         each_launch([&](const T *values, const double *, std::int64_t rows) {
-            moments_kernel<<<grid_for(data_, rows, count_), threads, 0, stream()>>>(
-                values, data_.host.d, ranges_.get(), device_scales.get(), device_sums.get());
-            launched("moments_kernel");
+            enqueue(moments_kernel<T>, grid_for(data_, rows, count_), threads, 0, stream(), values, data_.host.d,
+                    ranges_.get(), device_scales.get(), device_sums.get());
         });
         std::vector<MomentSums> sums = data_.context.fetch(device_sums);
         const auto d = static_cast<std::size_t>(data_.host.d);
@@ -238,14 +235,12 @@ class Summariser {
     void store(std::size_t problem, PgkmSummary &out) const
     {
         const auto d = static_cast<std::size_t>(data_.host.d);
-        for (std::size_t f = 0; f < d; ++f) {
-            const Bounds &b = bounds_[problem * d + f];
-            out.min[f] = from_ordered(b.min);
-            out.max[f] = from_ordered(b.max);
-            if (!moments_.empty()) {
-                out.mean[f] = moments_[problem * d + f].mean;
-                out.variance[f] = moments_[problem * d + f].variance;
-            }
+        const Box own = box(problem);
+        std::copy_n(own.min.data(), d, out.min);
+        std::copy_n(own.max.data(), d, out.max);
+        for (std::size_t f = 0; f < d && !moments_.empty(); ++f) {
+            out.mean[f] = moments_[problem * d + f].mean;
+            out.variance[f] = moments_[problem * d + f].variance;
         }
         out.max_weight = data_.host.weights == nullptr ? 1.0 : from_ordered(weight_[problem]);
     }

@@ -43,8 +43,7 @@ void DeviceProblem<T>::add_sums(const std::vector<Int128> &sums, const DeviceArr
     NearArray<std::int64_t> from(context.budget, context.host_budget, limbs.size());
     from.upload(limbs.data(), limbs.size(), stream());
     const auto count = static_cast<std::int64_t>(limbs.size());
-    add_kernel<<<static_cast<unsigned>((count + 255) / 256), 256, 0, stream()>>>(watched, from.get(), count, to.get());
-    launched("add_kernel");
+    enqueue(add_kernel, (count + 255) / 256, 256, 0, stream(), watched, from.get(), count, to.get());
     wait(); // `from` may lie on the host
 }
 

@@ -262,8 +262,7 @@ void launch(const Stage<float> &stage, MoveArguments a, LeafRows leaves)
     if (in_block)
         leaves.most_put_off = 0;
     else
-        checked("cudaMemsetAsync",
-                [&] { return cudaMemsetAsync(&leaves.counts->put_off, 0, sizeof(std::int32_t), stage.stream); });
+        enqueue_fill(&leaves.counts->put_off, 0, sizeof leaves.counts->put_off, stage.stream);
     // Branches that a block's 32-bit sums can take.
     const std::int64_t rows = std::int64_t{leaves.per_branch} * leaf_rows;
     const std::int64_t each = in_block ? std::int64_t{move_limit / 2} * a.replicas / rows : INT_MAX;
@@ -271,17 +270,14 @@ void launch(const Stage<float> &stage, MoveArguments a, LeafRows leaves)
         const std::int64_t count = std::min(leaves.branches - done, std::max<std::int64_t>(each, 1) * most);
         a.first = done;
         a.end = done += count;
-        leaves_kernel<D><<<blocks_for(count, 1, most), threads, bytes, stage.stream>>>(a, leaves, in_block);
-        launched("leaves_kernel");
+        enqueue(leaves_kernel<D>, blocks_for(count, 1, most), threads, bytes, stage.stream, a, leaves, in_block);
     }
     if (in_block)
         return;
     const std::size_t scales = MoveCounters::bytes(0, a.view.d, 1);
     const int blocks = resident_blocks(stage.context, put_off_kernel<D>, threads, scales);
-    put_off_kernel<D>
-        <<<blocks_for(std::int64_t{leaves.most_put_off} * leaf_rows, warps, blocks), threads, scales, stage.stream>>>(
-            a, leaves);
-    launched("put_off_kernel");
+    enqueue(put_off_kernel<D>, blocks_for(std::int64_t{leaves.most_put_off} * leaf_rows, warps, blocks), threads,
+            scales, stage.stream, a, leaves);
 }
 
 } // namespace

@@ -16,11 +16,6 @@ namespace {
 
 constexpr int threads = 256;
 
-void zero(std::uint32_t *words, std::size_t count, cudaStream_t stream)
-{
-    checked("cudaMemsetAsync", [&] { return cudaMemsetAsync(words, 0, count * sizeof *words, stream); });
-}
-
 // Rows of a sample, spread evenly: multiples of the golden ratio.
 __device__ inline std::int64_t sampled_row(std::int64_t i, std::int64_t n)
 {
@@ -267,15 +262,12 @@ void grow(Context &context, const float *values, std::int64_t n, int d, Tree &tr
         while (std::int64_t{nodes} * size > n)
             size /= 2;
         const int count = nodes * size;
-        zero(scratch.places, static_cast<std::size_t>(nodes), stream);
-        sample_kernel<D><<<blocks_for(count, threads, context.facts.multiprocessors * 4), threads, 0, stream>>>(
-            values, n, d, tree, count, size, scratch.places, scratch.samples);
-        launched("sample_kernel");
+        enqueue_fill(scratch.places, 0, static_cast<std::size_t>(nodes) * sizeof *scratch.places, stream);
+        enqueue(sample_kernel<D>, blocks_for(count, threads, context.facts.multiprocessors * 4), threads, 0, stream,
+                values, n, d, tree, count, size, scratch.places, scratch.samples);
         const std::size_t bytes = static_cast<std::size_t>(size) * (D * 4 + sizeof(Keyed)) + 32 * D * 2 * 4;
-        allow_memory(grow_kernel<D>, bytes);
-        grow_kernel<D><<<static_cast<unsigned>(nodes), static_cast<unsigned>(size), bytes, stream>>>(
-            scratch.samples, scratch.places, tree.levels[stage], tree.words + stage_begin(stage));
-        launched("grow_kernel");
+        enqueue(grow_kernel<D>, nodes, size, bytes, stream, scratch.samples, scratch.places, tree.levels[stage],
+                tree.words + stage_begin(stage));
         nodes <<= tree.levels[stage];
         tree.stages = stage + 1;
     }
@@ -354,29 +346,24 @@ Leaves::Leaves(Context &context, const float *values, std::int64_t n, int d, int
         constexpr int D = decltype(size)::value;
         grow<D>(context, values, n, d, tree, scratch);
         const int blocks = blocks_for(n, threads, context.facts.multiprocessors * 8);
-        zero(scratch.places, nodes, stream);
-        order_kernel<D, false><<<blocks, threads, 0, stream>>>(values, n, d, tree, scratch.places, nullptr);
-        launched("order_kernel");
+        enqueue_fill(scratch.places, 0, nodes * sizeof *scratch.places, stream);
+        enqueue(order_kernel<D, false>, blocks, threads, 0, stream, values, n, d, tree, scratch.places, nullptr);
         checked("cub::DeviceScan", scan);
         if (full) {
-            full_leaves_kernel<<<static_cast<unsigned>(rows_.leaves / threads + 1), threads, 0, stream>>>(
-                rows_.n, rows_.per_branch, rows_of, leaves_of, counts);
-            launched("full_leaves_kernel");
+            enqueue(full_leaves_kernel, rows_.leaves / threads + 1, threads, 0, stream, rows_.n, rows_.per_branch,
+                    rows_of, leaves_of, counts);
         } else {
-            checked("cudaMemsetAsync", [&] { return cudaMemsetAsync(counts, 0, sizeof *counts, stream); });
-            cut_kernel<<<static_cast<unsigned>(nodes / static_cast<std::size_t>(rows_.per_branch)), most_per_branch, 0,
-                         stream>>>(scratch.places, rows_.n, static_cast<int>(nodes), rows_.per_branch, rows_of,
-                                   leaves_of, counts);
-            launched("cut_kernel"); // the next one changes places
+            enqueue_fill(counts, 0, sizeof *counts, stream);
+            enqueue(cut_kernel, nodes / static_cast<std::size_t>(rows_.per_branch), most_per_branch, 0, stream,
+                    scratch.places, rows_.n, static_cast<int>(nodes), rows_.per_branch, rows_of, leaves_of,
+                    counts); // the next one changes places
         }
-        order_kernel<D, true><<<blocks, threads, 0, stream>>>(values, n, d, tree, scratch.places, ordered);
-        launched("order_kernel");
+        enqueue(order_kernel<D, true>, blocks, threads, 0, stream, values, n, d, tree, scratch.places, ordered);
         rows_.values = ordered;
         rows_.rows_of = rows_of;
         rows_.leaves_of = leaves_of;
         rows_.counts = counts;
-        leaf_boxes_kernel<D><<<static_cast<unsigned>(rows_.branches), threads, 0, stream>>>(rows_, boxes, branch_boxes);
-        launched("leaf_boxes_kernel");
+        enqueue(leaf_boxes_kernel<D>, rows_.branches, threads, 0, stream, rows_, boxes, branch_boxes);
     });
     rows_.boxes = boxes;
     rows_.branch_boxes = branch_boxes;
@@ -384,9 +371,7 @@ Leaves::Leaves(Context &context, const float *values, std::int64_t n, int d, int
 
 void Leaves::forget(cudaStream_t stream)
 {
-    checked("cudaMemsetAsync", [&] {
-        return cudaMemsetAsync(rows_.sole, 0xff, static_cast<std::size_t>(rows_.leaves) * sizeof *rows_.sole, stream);
-    });
+    enqueue_fill(rows_.sole, 0xff, static_cast<std::size_t>(rows_.leaves) * sizeof *rows_.sole, stream);
 }
 
 } // namespace pgkm::cuda

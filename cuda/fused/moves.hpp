@@ -65,8 +65,7 @@ void launch_moves(const Stage<float> &stage, void (*kernel)(MoveArguments, More.
 {
     const int most = resident_blocks(stage.context, kernel, threads, bytes);
     in_moves(a, most, rows_per_round, [&](const MoveArguments &part, int blocks) {
-        kernel<<<blocks, threads, bytes, stage.stream>>>(part, more...);
-        launched("moves kernel");
+        enqueue(kernel, blocks, threads, bytes, stage.stream, part, more...);
     });
 }
 

@@ -1,5 +1,5 @@
 // strips.cu (fused) - an iteration over float32 rows of 17 to 64 features whose scores are
-// products of the tensor cores (halves.cuh), for rows ordered by pivots (order/ordered_rows.hpp),
+// products of the tensor cores (strips_scores.cuh), for rows ordered by pivots (order/ordered_rows.hpp),
 // sums that follow the rows.
 //
 // A block takes a run of the pivots' order. For each pivot in it, it lists the centroids
@@ -110,7 +110,6 @@ void launch(const Stage<float> &stage, MoveArguments a)
 {
     const std::size_t bytes = shared_bytes<C>(a);
     const auto kernel = strips_kernel<C, W>;
-    allow_memory(kernel, bytes);
     const std::int64_t n = a.view.n, most = stage.context.facts.multiprocessors;
     for (std::int64_t done = 0; done < n;) {
         const std::int64_t rows = std::min(n - done, most * (move_limit - strip_rows));
@@ -118,8 +117,7 @@ void launch(const Stage<float> &stage, MoveArguments a)
         a.first = done;
         a.end = done += rows;
         const auto blocks = static_cast<unsigned>(std::min(most, (rows + a.share - 1) / a.share));
-        kernel<<<blocks, threads, bytes, stage.stream>>>(a);
-        launched("strips_kernel");
+        enqueue(kernel, blocks, threads, bytes, stage.stream, a);
     }
 }
 

@@ -2,10 +2,10 @@
 // its rows, their side of the products, and the scale of both (strips.cu says why).
 #pragma once
 
-#include "device/halves.cuh"
 #include "device/quad.cuh"
 #include "device/warp.cuh"
 #include "fused/moves.hpp"
+#include "fused/strips_scores.cuh"
 #include "plan/choose.hpp"
 
 namespace pgkm::cuda {
@@ -173,8 +173,8 @@ __device__ PivotList fill_list(const Centroids &centroids, const Shared &shared,
             high[w] = upper_half(value);
             low[w] = value - high[w];
         }
-        shared.operands[i] = {pack_halves(high[0], high[1]), pack_halves(high[2], high[3]), pack_halves(low[0], low[1]),
-                              pack_halves(low[2], low[3])};
+        shared.operands[i] = {tensor::pack_halves(high[0], high[1]), tensor::pack_halves(high[2], high[3]),
+                              tensor::pack_halves(low[0], low[1]), tensor::pack_halves(low[2], low[3])};
     }
     __syncthreads();
     return list;

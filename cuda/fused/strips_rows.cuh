@@ -47,7 +47,7 @@ __device__ void load_rows(const RowSource &source, int d, const Shared &shared, 
                 const __half2 high = __floats2half2_rn(first, second);
                 const float2 back = __half22float2(high);
                 rows.high[c][w + h] = *reinterpret_cast<const unsigned *>(&high);
-                rows.low[c][w + h] = pack_halves(first - back.x, second - back.y);
+                rows.low[c][w + h] = tensor::pack_halves(first - back.x, second - back.y);
             }
         }
     }
@@ -169,10 +169,8 @@ __device__ inline double rough_distance(const float *x, const float *c, int d)
 {
     double sum = 0.0;
 #pragma unroll 4
-    for (int f = static_cast<int>(threadIdx.x & 3); f < d; f += 4) {
-        const double difference = static_cast<double>(x[f]) - static_cast<double>(c[f]);
-        sum = ::fma(difference, difference, sum);
-    }
+    for (int f = static_cast<int>(threadIdx.x & 3); f < d; f += 4)
+        add_term(sum, x[f], c[f]);
     sum += __shfl_xor_sync(~0u, sum, 1);
     return sum + __shfl_xor_sync(~0u, sum, 2);
 }

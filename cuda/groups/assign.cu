@@ -116,11 +116,7 @@ void launch(Context &context, Arguments<T> a, const std::vector<GroupProblem> &p
         return a.sums == nullptr ? centroids : centroids + k * width * (8 + 4 * static_cast<std::size_t>(replicas));
     };
     a.replicas = bytes(4) <= static_cast<std::size_t>(context.facts.shared_bytes_per_block) ? 4 : 2;
-    checked("cudaFuncSetAttribute",
-            [&] { return allow_shared_memory(assign_kernel<Labels>, static_cast<int>(bytes(a.replicas))); });
-    assign_kernel<Labels>
-        <<<static_cast<unsigned>(problems.size()), group_threads, bytes(a.replicas), context.compute.get()>>>(a);
-    launched("groups assign_kernel");
+    enqueue(assign_kernel<Labels, T>, problems.size(), group_threads, bytes(a.replicas), context.compute.get(), a);
 }
 
 void store(const std::int64_t *own, std::int32_t k, int d, int width, PgkmAssignment &out)
@@ -170,8 +166,7 @@ void assign_groups(Data &data, const PgkmProblem *problems, const std::vector<st
     DeviceArray<std::int32_t> labels(context.budget, want_labels ? rows : 0);
     DeviceArray<double> distances(context.budget, want_distances ? rows : 0);
     DeviceArray<std::int64_t> sums(context.budget, want_sums ? static_cast<std::size_t>(packed.clusters * all) : 0);
-    DeviceArray<std::int32_t> cancel(context.budget, 1);
-    cancel.fill_zero(stream);
+    auto cancel = zeros<std::int32_t>(context.budget, 1, stream);
     const Arguments<T> arguments = {reinterpret_cast<const T *>(data.values.get()),
                                     weighted ? data.weights.get() : nullptr,
                                     d,

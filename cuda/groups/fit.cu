@@ -293,11 +293,7 @@ void launch_fit(Context &context, const Arguments<T> &arguments, const std::vect
     with_labels<T>(arguments.d, [&](auto labels) {
         using Labels = decltype(labels);
         const std::size_t bytes = carve<Labels>(nullptr, most_clusters(problems), arguments.d, arguments.width).bytes;
-        checked("cudaFuncSetAttribute",
-                [&] { return allow_shared_memory(fit_kernel<Labels>, static_cast<int>(bytes)); });
-        fit_kernel<Labels>
-            <<<static_cast<unsigned>(problems.size()), group_threads, bytes, context.compute.get()>>>(arguments);
-        launched("groups fit_kernel");
+        enqueue(fit_kernel<Labels, T>, problems.size(), group_threads, bytes, context.compute.get(), arguments);
     });
 }
 
@@ -323,8 +319,7 @@ std::vector<std::int64_t> fit_groups(Data &data, PgkmProblem *problems, const st
     Context &context = data.context;
     const cudaStream_t stream = context.compute.get();
     Packed<T> packed(data, problems, which, true);
-    DeviceArray<std::int32_t> cancel(context.budget, 1);
-    cancel.fill_zero(stream);
+    auto cancel = zeros<std::int32_t>(context.budget, 1, stream);
     const bool weighted = data.host.weights != nullptr;
     launch_fit<T>(context,
                   {reinterpret_cast<const T *>(data.values.get()), weighted ? data.weights.get() : nullptr, data.host.d,

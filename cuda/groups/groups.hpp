@@ -68,11 +68,6 @@ std::vector<std::int64_t> eligible(const Data &data, const PgkmProblem *problems
 template <typename T>
 std::vector<std::int64_t> seed_groups(Data &data, PgkmProblem *problems, const std::vector<std::int64_t> &which,
                                       const PgkmSeedParams &params);
-// The canonical order of each problem's rows, by which seed_groups() draws: at first_row + p the row at its position p,
-// counted from first_row. Empty where there is no room, or equal keys leave the order open.
-template <typename T>
-DeviceArray<std::uint32_t> order_groups(Data &data, const PgkmProblem *problems,
-                                        const std::vector<std::int64_t> &which);
 template <typename T>
 std::vector<std::int64_t> fit_groups(Data &data, PgkmProblem *problems, const std::vector<std::int64_t> &which,
                                      const PgkmFitParams &params);

@@ -1,15 +1,23 @@
 // seed.cu (groups) - greedy k-means++ of many problems, each by one block from start to end, in one launch.
 //
 // The steps and the integers are those of seed/kernels.cu; sums of 46-bit masses over at most group_rows_limit rows
-// fit 64 bits, and being integers they do not depend on the threads' order. Draws walk the rows of a problem in
-// canonical order (order.cu).
-// Data: rows of at most 16 features lie in registers while up to eight candidates lie in shared memory; wider ones
-// are read as they are needed.
-// Threads: barriers of the block between a step's draws, potentials and distances.
+// fit 64 bits, and being integers they do not depend on the threads' order.
+// Draws walk the rows of a problem in canonical order. That takes two sorts: of all loaded rows by key, then, stably,
+// by the first row of their problem. Problems do not overlap, so that a row of no problem may count as one of its own:
+// then the rows of a problem end up at the positions from its first row on. Where keys leave the order open, each
+// problem is seeded by itself. Data of the sorts: 32-bit row numbers and starts, each twice; a row a thread, a block a
+// problem. Data: rows of at most 16 features lie in registers while up to eight candidates lie in shared memory; wider
+// ones are read as they are needed. Threads: barriers of the block between a step's draws, potentials and distances.
 // Reference: test/reference/seed.cpp, the same rows.
 // Paper: Arthur, Vassilvitskii 2007, k-means++.
 #include <algorithm>
+#include <bit>
+#include <optional>
+#include <utility>
 
+#include <cub/device/device_radix_sort.cuh>
+
+#include "seed/canonical.hpp"
 #include "seed/draws.cuh"
 #include "numeric/row_key.hpp"
 #include "plan/stages.hpp"
@@ -56,10 +64,8 @@ struct Row {
     {
         double sum = 0.0;
 #pragma unroll
-        for (int f = 0; f < D; ++f) {
-            const double difference = x[f] - s.candidate[place][f];
-            sum = ::fma(difference, difference, sum);
-        }
+        for (int f = 0; f < D; ++f)
+            add_term(sum, x[f], s.candidate[place][f]);
         return sum;
     }
 };
@@ -192,6 +198,90 @@ auto kernel_for(int d)
                            : seed_kernel<T, 0>;
 }
 
+constexpr int order_threads = 256;
+
+struct Span {
+    std::uint32_t first_row, n_rows;
+};
+
+__global__ void __launch_bounds__(order_threads) own_starts_kernel(std::uint32_t n, std::uint32_t *starts)
+{
+    const std::uint64_t stride = std::uint64_t{gridDim.x} * order_threads;
+    for (std::uint64_t row = std::uint64_t{blockIdx.x} * order_threads + threadIdx.x; row < n; row += stride)
+        starts[row] = static_cast<std::uint32_t>(row);
+}
+
+__global__ void __launch_bounds__(order_threads) starts_kernel(const Span *spans, std::uint32_t *starts)
+{
+    const Span span = spans[blockIdx.x];
+    for (std::uint32_t i = threadIdx.x; i < span.n_rows; i += order_threads)
+        starts[span.first_row + i] = span.first_row;
+}
+
+// The start of each row's problem, rows in the order of their keys.
+__global__ void __launch_bounds__(order_threads)
+    gather_kernel(const std::uint32_t *starts, const std::uint32_t *rows, std::uint32_t n, std::uint32_t *sorted)
+{
+    const std::uint64_t stride = std::uint64_t{gridDim.x} * order_threads;
+    for (std::uint64_t p = std::uint64_t{blockIdx.x} * order_threads + threadIdx.x; p < n; p += stride)
+        sorted[p] = starts[rows[p]];
+}
+
+__global__ void __launch_bounds__(order_threads)
+    count_from_starts_kernel(const std::uint32_t *starts, std::uint32_t n, std::uint32_t *rows)
+{
+    const std::uint64_t stride = std::uint64_t{gridDim.x} * order_threads;
+    for (std::uint64_t p = std::uint64_t{blockIdx.x} * order_threads + threadIdx.x; p < n; p += stride)
+        rows[p] -= starts[p];
+}
+
+// The rows, which come in the order of their keys, by problem and then by key.
+DeviceArray<std::uint32_t> by_problem(Context &context, DeviceArray<std::uint32_t> rows, const std::vector<Span> &spans)
+{
+    const cudaStream_t stream = context.compute.get();
+    const auto n = static_cast<std::uint32_t>(rows.count());
+    DeviceArray<std::uint32_t> other_rows(context.budget, n), starts(context.budget, n),
+        other_starts(context.budget, n);
+    DeviceArray<Span> device_spans(context.budget, spans.size());
+    device_spans.upload(spans.data(), spans.size(), stream);
+    const int blocks = blocks_for(n, order_threads, context.facts.multiprocessors * 16);
+    enqueue(own_starts_kernel, blocks, order_threads, 0, stream, n, other_starts.get());
+    enqueue(starts_kernel, spans.size(), order_threads, 0, stream, device_spans.get(), other_starts.get());
+    enqueue(gather_kernel, blocks, order_threads, 0, stream, other_starts.get(), rows.get(), n, starts.get());
+    cub::DoubleBuffer<std::uint32_t> keys(starts.get(), other_starts.get()), values(rows.get(), other_rows.get());
+    const auto sort = [&](void *storage, std::size_t &bytes) {
+        return cub::DeviceRadixSort::SortPairs(storage, bytes, keys, values, n, 0, static_cast<int>(std::bit_width(n)),
+                                               stream);
+    };
+    std::size_t bytes = 0;
+    checked("cub::DeviceRadixSort", [&] { return sort(nullptr, bytes); });
+    const DeviceArray<char> storage(context.budget, bytes);
+    checked("cub::DeviceRadixSort", [&] { return sort(storage.get(), bytes); });
+    enqueue(count_from_starts_kernel, blocks, order_threads, 0, stream, keys.Current(), n, values.Current());
+    context.wait(stream);
+    return values.selector == 0 ? std::move(rows) : std::move(other_rows);
+}
+
+// The canonical order of each problem's rows: at first_row + p the row at its position p, counted from first_row. Empty
+// where there is no room, or equal keys leave the order open.
+template <typename T>
+DeviceArray<std::uint32_t> order_groups(Data &data, const PgkmProblem *problems, const std::vector<std::int64_t> &which)
+{
+    DeviceArray<std::uint32_t> order;
+    if (data.host.n > most_seed_rows)
+        return order;
+    std::vector<Span> spans;
+    for (const std::int64_t p : which)
+        spans.push_back(
+            {static_cast<std::uint32_t>(problems[p].first_row), static_cast<std::uint32_t>(problems[p].n_rows)});
+    std::optional<KeyedRows> keyed = sort_by_key<T>(data, 0, data.host.n);
+    if (!keyed || keyed->open)
+        return order;
+    keyed->keys = {};
+    const bool fits = within_limit([&] { order = by_problem(data.context, std::move(keyed->rows), spans); });
+    return fits ? std::move(order) : DeviceArray<std::uint32_t>();
+}
+
 } // namespace
 
 template <typename T>
@@ -211,14 +301,12 @@ std::vector<std::int64_t> seed_groups(Data &data, PgkmProblem *problems, const s
     packed.device_problems.upload(packed.problems.data(), packed.problems.size(), stream);
     DeviceArray<double> nearest(context.budget, static_cast<std::size_t>(data.host.n));
     DeviceArray<std::int64_t> chosen(context.budget, static_cast<std::size_t>(packed.clusters));
-    DeviceArray<std::int32_t> cancel(context.budget, 1);
-    cancel.fill_zero(stream);
+    auto cancel = zeros<std::int32_t>(context.budget, 1, stream);
     const SeedKey key = {params.seed, params.restart, Stream::first_centroid, Stream::trial};
     const auto kernel = kernel_for<T>(data.host.d);
-    kernel<<<static_cast<unsigned>(which.size()), group_threads, 0, stream>>>(
-        reinterpret_cast<const T *>(data.values.get()), data.host.weights == nullptr ? nullptr : data.weights.get(),
-        data.host.d, packed.device_problems.get(), nearest.get(), order.get(), chosen.get(), key, cancel.get());
-    launched("groups seed_kernel");
+    enqueue(kernel, which.size(), group_threads, 0, stream, reinterpret_cast<const T *>(data.values.get()),
+            data.host.weights == nullptr ? nullptr : data.weights.get(), data.host.d, packed.device_problems.get(),
+            nearest.get(), order.get(), chosen.get(), key, cancel.get());
     context.wait(stream, cancel.get());
     const std::vector<std::int64_t> rows = context.fetch(chosen);
     packed.problems = context.fetch(packed.device_problems);

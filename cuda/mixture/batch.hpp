@@ -114,8 +114,7 @@ class Batch {
     double prepare_tied()
     {
         const cudaStream_t stream = context_.compute.get();
-        DeviceArray<unsigned long long> reach(context_.budget, 1);
-        reach.fill_zero(stream);
+        auto reach = zeros<unsigned long long>(context_.budget, 1, stream);
         prepare_products(parameters_.views(), 1, d_, most_k_, type_, reach.get(), stream);
         double found = 0.0;
         static_assert(sizeof found == sizeof(unsigned long long));

@@ -307,10 +307,7 @@ template <typename T, bool Diagonal>
 void launch_filter(const SparseLaunch<T> &launch, cudaStream_t stream)
 {
     const auto bytes = static_cast<int>(Filter<T, Diagonal>::bytes(FilterLayout(1, launch.d, Diagonal).features));
-    checked("cudaFuncSetAttribute", [&] { return allow_shared_memory(candidates_kernel<T, Diagonal>, bytes); });
-    candidates_kernel<T, Diagonal>
-        <<<static_cast<unsigned>((launch.n + rows - 1) / rows), threads, bytes, stream>>>(launch);
-    launched("candidates_kernel");
+    enqueue(candidates_kernel<T, Diagonal>, (launch.n + rows - 1) / rows, threads, bytes, stream, launch);
 }
 
 } // namespace

@@ -70,7 +70,7 @@ class DiagonalTile : public RowTile<DiagonalTile<T, Components, Features>, T, Di
                                             fragment, density);
         double *const share = shares_ + g() * Block::share_stride + 8 * warp() + 2 * t();
         const int row = first + 8 * warp() + 2 * t();
-        factors_ *= responsibilities<Wide<T>>(density, n_ - row, log_likelihood_, [&](int m, int element, Wide<T> r) {
+        factors_ *= responsibilities<T>(density, n_ - row, log_likelihood_, [&](int m, int element, T r) {
             share[(16 * m + element / 2 * 8) * Block::share_stride + element % 2] = static_cast<double>(r);
         });
     }

@@ -124,11 +124,10 @@ class DiagonalWarp : public RowTile<DiagonalWarp<T, Components, Features>, T, Wa
                 load_fragment(coefficients_, m * 2 * Features + s, lane(), a);
         };
         log_densities<Components, Features>(rows_ + g() * Block::row_stride + t(), coefficients_, fragment, share_);
-        factors_ *= responsibilities<Exponential>(share_, n_ - first - 2 * t(), log_likelihood_,
-                                                  [&](int m, int element, Exponential r) {
-                                                      mass_[m][element / 2] += r;
-                                                      share_[m][element] = static_cast<double>(r);
-                                                  });
+        factors_ *= responsibilities<T>(share_, n_ - first - 2 * t(), log_likelihood_, [&](int m, int element, T r) {
+            mass_[m][element / 2] += r;
+            share_[m][element] = static_cast<double>(r);
+        });
     }
 
     // The product's inner index t stands for row 2 t, t + 4 for row 2 t + 1.
@@ -173,13 +172,12 @@ class DiagonalWarp : public RowTile<DiagonalWarp<T, Components, Features>, T, Wa
     }
 
   private:
-    using Exponential = Wide<T>;
     // Whether registers hold the coefficients; else they come from shared memory each time.
     static constexpr bool keeps = Components * Features <= 2;
 
     double kept_[keeps ? Components * 2 * Features : 1][4];
     double share_[Components][4];                  // log densities, then responsibilities
-    Exponential mass_[Components][2] = {};         // since the last flush: in float32 it loses no digit
+    T mass_[Components][2] = {};                   // since the last flush: in float32 it loses no digit
     double masses_[Components][2] = {};            // components g and g + 8
     double sums_[Components][Features][2][4] = {}; // by fragment: r y, r y^2
 };

@@ -3,12 +3,11 @@
 // Shape: any; a batch holds as many problems as a quarter of the memory limit has room for.
 // Reference: test/reference/mixture.hpp.
 // Paper: Dempster, Laird, Rubin 1977, Maximum likelihood from incomplete data via the EM algorithm.
-#include "mixture/em_step.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
+#include "plugin/operations.hpp"
 #include "plugin/parallel.hpp"
 #include "mixture/batch.hpp"
 

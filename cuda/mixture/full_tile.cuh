@@ -94,11 +94,10 @@ class FullTile : public RowTile<FullTile<T, Components, Features>, T, FullBlock<
             for (int q = 0; q < own; ++q)
                 row_densities[q] = density[q][i];
             const int row = warp() * 16 + g() + 8 * i;
-            factors_ *=
-                row_shares<Wide<T>, 1, 2>(row_densities, first + row < n_, log_likelihood_, [&](int q, Wide<T> r) {
-                    if (4 * q < k_)
-                        shares_[(4 * q + t()) * share_stride + row] = static_cast<double>(r);
-                });
+            factors_ *= row_shares<T, 1, 2>(row_densities, first + row < n_, log_likelihood_, [&](int q, T r) {
+                if (4 * q < k_)
+                    shares_[(4 * q + t()) * share_stride + row] = static_cast<double>(r);
+            });
         }
     }
 

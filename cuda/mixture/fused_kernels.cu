@@ -58,10 +58,8 @@ void fused_step(const Launch<T> &launch, unsigned n_items, const FusedShape &sha
 {
     with_block(shape, [&](auto block) {
         using Block = decltype(block);
-        checked("cudaFuncSetAttribute", [&] { return allow_shared_memory(fused_kernel<Block, T>, Block::bytes(k)); });
-        fused_kernel<Block, T><<<n_items, Block::threads, Block::bytes(k), stream>>>(launch);
+        enqueue(fused_kernel<Block, T>, n_items, Block::threads, Block::bytes(k), stream, launch);
     });
-    launched("fused_kernel");
 }
 
 template void fused_step<float>(const Launch<float> &, unsigned, const FusedShape &, int, cudaStream_t);

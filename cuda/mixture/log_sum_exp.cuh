@@ -8,9 +8,6 @@
 
 namespace pgkm::cuda::mixture {
 
-template <typename T>
-using Wide = std::conditional_t<std::is_same_v<T, float>, float, double>;
-
 __device__ inline float exponential(float x)
 {
     return expf(x);

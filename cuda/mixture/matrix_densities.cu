@@ -97,29 +97,20 @@ __global__ void __launch_bounds__(product_threads, 3) rotate_means_kernel(const 
         rotate(mixture.means, mixture.k, d, row, mixture, mixture.targets);
 }
 
-template <typename V, typename... Arguments>
-void launch_matrix(void (*kernel)(Arguments...), const dim3 &grid, cudaStream_t stream, const Arguments &...arguments)
-{
-    constexpr int bytes = MatrixTile<V>::bytes;
-    checked("cudaFuncSetAttribute", [&] { return allow_shared_memory(kernel, bytes); });
-    kernel<<<grid, product_threads, bytes, stream>>>(arguments...);
-    launched("products with W");
-}
-
 } // namespace
 
 void rotate_means(const MixtureView *mixtures, std::int64_t n_problems, std::int64_t d, std::int64_t most_k,
                   cudaStream_t stream)
 {
-    const dim3 grid(static_cast<unsigned>(n_problems),
-                    std::min(most_blocks, static_cast<unsigned>((most_k + tile_rows - 1) / tile_rows)));
-    launch_matrix<double>(rotate_means_kernel, grid, stream, mixtures, static_cast<int>(d));
+    enqueue(rotate_means_kernel,
+            {n_problems, std::min<std::int64_t>((most_k + tile_rows - 1) / tile_rows, most_blocks)}, product_threads,
+            MatrixTile<double>::bytes, stream, mixtures, static_cast<int>(d));
 }
 
 template <typename T>
 void full_densities(const Launch<T> &launch, const Extent &extent, cudaStream_t stream)
 {
-    launch_matrix<T>(full_kernel<T>, tile_grid(extent, 1), stream, launch);
+    enqueue(full_kernel<T>, tile_grid(extent, 1), product_threads, MatrixTile<T>::bytes, stream, launch);
 }
 
 template <typename T>
@@ -127,7 +118,7 @@ void rotate_rows(const Launch<T> &launch, const Extent &extent, cudaStream_t str
 {
     dim3 grid = tile_grid(extent, 1);
     grid.z = 1;
-    launch_matrix<T>(rotate_kernel<T>, grid, stream, launch);
+    enqueue(rotate_kernel<T>, grid, product_threads, MatrixTile<T>::bytes, stream, launch);
 }
 
 template void full_densities<float>(const Launch<float> &, const Extent &, cudaStream_t);

@@ -176,8 +176,7 @@ void Parameters::place_sums(const std::vector<Task> &tasks, std::int64_t rows_pe
         results += view.layout.values();
         host_views_.push_back(view);
     }
-    sums_ = DeviceArray<double>(context_.budget, at(sums));
-    sums_.fill_zero(context_.compute.get());
+    sums_ = zeros<double>(context_.budget, at(sums), context_.compute.get());
     results_ = DeviceArray<double>(context_.budget, at(results));
     double *next_sums = sums_.get(), *next_results = results_.get();
     for (MixtureView &view : host_views_) {

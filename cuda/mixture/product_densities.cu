@@ -54,8 +54,7 @@ template <typename T, typename Tile>
 __device__ void store_exponentials(const Tile &tile, const MixtureView &mixture, const ProductLayout &layout, int row,
                                    int first, const ProductShares<T> &shares)
 {
-    using Exponential = Wide<T>;
-    using Two = std::conditional_t<sizeof(Exponential) == 4, float2, double2>;
+    using Two = std::conditional_t<sizeof(T) == 4, float2, double2>;
     constexpr int own_count = strip / 8; // components of a lane
     const bool diagonal = layout.runs == 2;
     const double *constant = mixture.products + layout.constants() + first + g();
@@ -68,7 +67,7 @@ __device__ void store_exponentials(const Tile &tile, const MixtureView &mixture,
             if (first == 0 && t() == 0)
                 shares.squares[row + 16 * warp() + 8 * part + g()] = norm;
         }
-        Exponential e[2][own_count];
+        T e[2][own_count];
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
             double own[own_count];
@@ -80,11 +79,11 @@ __device__ void store_exponentials(const Tile &tile, const MixtureView &mixture,
                     own[c] = fma(constant[layout.components + 8 * c], square, own[c]);
             }
             const double largest = about_largest<4, 16>(own);
-            Exponential sum = 0;
+            T sum = 0;
 #pragma unroll
             for (int c = 0; c < own_count; ++c)
-                sum += e[i][c] = exponential(static_cast<Exponential>(own[c] - largest));
-            sum = over_lanes<4, 16>(sum, [](Exponential a, Exponential b) { return a + b; });
+                sum += e[i][c] = exponential(static_cast<T>(own[c] - largest));
+            sum = over_lanes<4, 16>(sum, [](T a, T b) { return a + b; });
             if (g() != 0)
                 continue;
             shares.tops[first / strip * shares.rows + at + i] = largest;
@@ -154,10 +153,7 @@ __global__ void __launch_bounds__(threads) norms_kernel(Launch<T> launch)
 template <typename T, PgkmCovariance Type>
 void launch_densities(const Launch<T> &launch, const dim3 &grid, cudaStream_t stream)
 {
-    constexpr int bytes = DensityTile<T, Type>::bytes;
-    checked("cudaFuncSetAttribute", [&] { return allow_shared_memory(density_kernel<T, Type>, bytes); });
-    density_kernel<T, Type><<<grid, threads, bytes, stream>>>(launch);
-    launched("density_kernel");
+    enqueue(density_kernel<T, Type>, grid, threads, DensityTile<T, Type>::bytes, stream, launch);
 }
 
 } // namespace
@@ -166,9 +162,8 @@ void prepare_products(const MixtureView *mixtures, std::int64_t n_problems, std:
                       PgkmCovariance type, unsigned long long *reach, cudaStream_t stream)
 {
     const auto blocks = static_cast<unsigned>((most_k + strip - 1) / strip * (strip / (threads / 32)));
-    prepare_kernel<<<dim3(static_cast<unsigned>(n_problems), std::min(most_blocks, blocks)), threads, 0, stream>>>(
-        mixtures, static_cast<int>(d), type, reach);
-    launched("prepare_kernel");
+    enqueue(prepare_kernel, {n_problems, std::min(most_blocks, blocks)}, threads, 0, stream, mixtures,
+            static_cast<int>(d), type, reach);
 }
 
 template <typename T>
@@ -181,9 +176,7 @@ void product_densities(const Launch<T> &launch, const Extent &extent, PgkmCovari
         launch_densities<T, PGKM_COVARIANCE_TIED>(launch, grid, stream);
     else
         launch_densities<T, PGKM_COVARIANCE_SPHERICAL>(launch, grid, stream);
-    const dim3 norms(extent.n_items, static_cast<unsigned>((extent.most_rows + threads - 1) / threads));
-    norms_kernel<<<norms, threads, 0, stream>>>(launch);
-    launched("norms_kernel");
+    enqueue(norms_kernel<T>, {extent.n_items, (extent.most_rows + threads - 1) / threads}, threads, 0, stream, launch);
 }
 
 template void product_densities<float>(const Launch<float> &, const Extent &, PgkmCovariance, cudaStream_t);

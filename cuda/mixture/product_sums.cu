@@ -99,7 +99,7 @@ class SumTile {
   private:
     struct Next {
         T y[product_depth / lines];
-        Wide<T> shares[2][4];
+        T shares[2][4];
         double factors[4];
         double squares[4];
     };
@@ -129,7 +129,7 @@ class SumTile {
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
             const int j = static_cast<int>(threadIdx.x) / 4 + strip / 2 * half;
-            using Two = std::conditional_t<sizeof(Wide<T>) == 4, float2, double2>;
+            using Two = std::conditional_t<sizeof(T) == 4, float2, double2>;
             const auto *pair = reinterpret_cast<const Two *>(shares_.exponentials +
                                                              std::int64_t{first_ + j} * shares_.rows + row + 4 * t());
 #pragma unroll
@@ -272,11 +272,8 @@ void launch_sums(const Launch<T> &launch, const Extent &extent, cudaStream_t str
 {
     const int feature_tiles = feature_tiles_of(Diagonal, launch.d), blocks = (extent.most_k + strip - 1) / strip;
     constexpr int bytes = 2 * sizeof(Step<width_of(Diagonal)>);
-    checked("cudaFuncSetAttribute", [&] { return allow_shared_memory(sums_kernel<T, Diagonal>, bytes); });
-    sums_kernel<T, Diagonal>
-        <<<dim3(static_cast<unsigned>(feature_tiles * blocks), extent.n_items), threads, bytes, stream>>>(
-            launch, feature_tiles);
-    launched("sums_kernel");
+    enqueue(sums_kernel<T, Diagonal>, {feature_tiles * blocks, extent.n_items}, threads, bytes, stream, launch,
+            feature_tiles);
 }
 
 } // namespace
@@ -293,10 +290,8 @@ void product_sums(const Launch<T> &launch, const Extent &extent, PgkmCovariance 
 void recentre_products(const MixtureView *mixtures, std::int64_t n_problems, std::int64_t most_values,
                        cudaStream_t stream)
 {
-    const dim3 grid(static_cast<unsigned>((most_values + threads - 1) / threads),
-                    static_cast<unsigned>(std::min<std::int64_t>(n_problems, most_blocks)));
-    recentre_kernel<<<grid, threads, 0, stream>>>(mixtures, n_problems);
-    launched("recentre_kernel");
+    enqueue(recentre_kernel, {(most_values + threads - 1) / threads, std::min<std::int64_t>(n_problems, most_blocks)},
+            threads, 0, stream, mixtures, n_problems);
 }
 
 std::int64_t product_slots(const DeviceFacts &facts, bool diagonal, std::int64_t k, std::int64_t d)

@@ -36,24 +36,23 @@ struct ProductLayout {
 // An item's part of the workspace, for n rows rounded up to whole tiles.
 template <typename T>
 struct ProductShares {
-    using Value = Wide<T>;
-    Value *exponentials; // k x rows
-    double *tops;        // strips x rows: the largest log density, then the factor of the exponentials
-    double *sums;        // strips x rows: of the exponentials
-    double *norms;       // rows: logarithms of the mixture's density
-    double *squares;     // rows: |y|^2; spherical
+    T *exponentials; // k x rows
+    double *tops;    // strips x rows: the largest log density, then the factor of the exponentials
+    double *sums;    // strips x rows: of the exponentials
+    double *norms;   // rows: logarithms of the mixture's density
+    double *squares; // rows: |y|^2; spherical
     std::int64_t rows;
 
     __host__ __device__ static std::int64_t values_per_row(std::int64_t k)
     {
-        return (k * static_cast<std::int64_t>(sizeof(Value)) + 7) / 8 + 2 * ((k + strip - 1) / strip) + 2;
+        return (k * static_cast<std::int64_t>(sizeof(T)) + 7) / 8 + 2 * ((k + strip - 1) / strip) + 2;
     }
     __device__ ProductShares(double *workspace, const Item &item, std::int64_t k)
-        : exponentials(reinterpret_cast<Value *>(workspace + item.shares)),
+        : exponentials(reinterpret_cast<T *>(workspace + item.shares)),
           rows((item.n + tile_rows - 1) / tile_rows * tile_rows)
     {
         const std::int64_t strips = (k + strip - 1) / strip;
-        tops = workspace + item.shares + (k * static_cast<std::int64_t>(sizeof(Value)) + 7) / 8 * rows;
+        tops = workspace + item.shares + (k * static_cast<std::int64_t>(sizeof(T)) + 7) / 8 * rows;
         sums = tops + strips * rows;
         norms = sums + strips * rows;
         squares = norms + rows;

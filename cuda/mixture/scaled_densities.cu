@@ -84,8 +84,7 @@ void scaled_densities(const Launch<T> &launch, const Extent &extent, PgkmCovaria
     const auto kernel = type == PGKM_COVARIANCE_TIED   ? scaled_kernel<T, PGKM_COVARIANCE_TIED>
                         : type == PGKM_COVARIANCE_DIAG ? scaled_kernel<T, PGKM_COVARIANCE_DIAG>
                                                        : scaled_kernel<T, PGKM_COVARIANCE_SPHERICAL>;
-    kernel<<<tile_grid(extent, scaled_components), scaled_threads, 0, stream>>>(launch);
-    launched("scaled_kernel");
+    enqueue(kernel, tile_grid(extent, scaled_components), scaled_threads, 0, stream, launch);
 }
 
 template void scaled_densities<float>(const Launch<float> &, const Extent &, PgkmCovariance, cudaStream_t);

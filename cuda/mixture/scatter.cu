@@ -192,12 +192,8 @@ void launch_scatter(const Launch<T> &launch, const Extent &extent, int tiles, cu
 {
     if (tiles == 0)
         return;
-    const dim3 grid(extent.n_items, static_cast<unsigned>(tiles),
-                    std::min(most_blocks, static_cast<unsigned>(extent.most_k)));
-    constexpr int bytes = ScatterTile<T, Triangle>::bytes;
-    checked("cudaFuncSetAttribute", [&] { return allow_shared_memory(scatter_kernel<T, Triangle>, bytes); });
-    scatter_kernel<T, Triangle><<<grid, threads, bytes, stream>>>(launch);
-    launched("scatter_kernel");
+    enqueue(scatter_kernel<T, Triangle>, {extent.n_items, tiles, std::min<int>(extent.most_k, most_blocks)}, threads,
+            ScatterTile<T, Triangle>::bytes, stream, launch);
 }
 
 } // namespace

@@ -139,36 +139,32 @@ template <typename T>
 void normalise(const Launch<T> &launch, const Extent &extent, cudaStream_t stream)
 {
     if (extent.most_k < 16)
-        normalise_kernel<T, 1><<<grid_of(extent, threads), threads, 0, stream>>>(launch);
+        enqueue(normalise_kernel<T, 1>, grid_of(extent, threads), threads, 0, stream, launch);
     else if (extent.most_k < 512)
-        normalise_kernel<T, 8><<<grid_of(extent, threads / 8), threads, 0, stream>>>(launch);
+        enqueue(normalise_kernel<T, 8>, grid_of(extent, threads / 8), threads, 0, stream, launch);
     else
-        normalise_kernel<T, 32><<<grid_of(extent, threads / 32), threads, 0, stream>>>(launch);
-    launched("normalise_kernel");
+        enqueue(normalise_kernel<T, 32>, grid_of(extent, threads / 32), threads, 0, stream, launch);
 }
 
 template <typename T>
 void given_shares(const Launch<T> &launch, const Extent &extent, cudaStream_t stream)
 {
-    given_kernel<<<grid_of(extent, threads), threads, 0, stream>>>(launch);
-    launched("given_kernel");
+    enqueue(given_kernel<T>, grid_of(extent, threads), threads, 0, stream, launch);
 }
 
 template <typename T>
 void share_sums(const Launch<T> &launch, const Extent &extent, bool masses, cudaStream_t stream)
 {
     const int rows = masses ? extent.most_k + 1 : 1, warps = threads / 32;
-    const dim3 grid(extent.n_items, static_cast<unsigned>(std::min((rows + warps - 1) / warps, 65535)));
-    share_sums_kernel<<<grid, threads, 0, stream>>>(launch, masses);
-    launched("share_sums_kernel");
+    enqueue(share_sums_kernel<T>, {extent.n_items, std::min((rows + warps - 1) / warps, 65535)}, threads, 0, stream,
+            launch, masses);
 }
 
 void combine_sums(const MixtureView *mixtures, std::int64_t n_problems, std::int64_t most_values, cudaStream_t stream)
 {
-    const dim3 grid(static_cast<unsigned>((most_values + combine_values - 1) / combine_values),
-                    static_cast<unsigned>(std::min<std::int64_t>(n_problems, 65535)));
-    combine_kernel<<<grid, threads, 0, stream>>>(mixtures, n_problems);
-    launched("combine_kernel");
+    enqueue(combine_kernel,
+            {(most_values + combine_values - 1) / combine_values, std::min<std::int64_t>(n_problems, 65535)}, threads,
+            0, stream, mixtures, n_problems);
 }
 
 #define PGKM_INSTANTIATE(T)                                                         \

@@ -74,8 +74,6 @@ struct SparseLaunch {
 bool sparse_fits(const Context &context, std::int64_t k, std::int64_t d, bool diagonal);
 
 template <typename T>
-void prepare_filter(const SparseLaunch<T> &launch, std::int64_t k, cudaStream_t stream);
-template <typename T>
 void find_candidates(const SparseLaunch<T> &launch, cudaStream_t stream);
 // The stages over chunks of rows, on the host.
 template <typename T>

@@ -78,11 +78,9 @@ __global__ void __launch_bounds__(weighted_threads) weighted_kernel(Launch<T> la
 template <typename T>
 void weighted_sums(const Launch<T> &launch, const Extent &extent, bool squares, cudaStream_t stream)
 {
-    const dim3 grid(extent.n_items,
-                    static_cast<unsigned>(std::min((extent.most_k + weighted_tile - 1) / weighted_tile, 65535)),
-                    static_cast<unsigned>((launch.d + weighted_tile - 1) / weighted_tile));
-    weighted_kernel<<<grid, weighted_threads, 0, stream>>>(launch, squares);
-    launched("weighted_kernel");
+    const auto tiles = [](int values) { return (values + weighted_tile - 1) / weighted_tile; };
+    enqueue(weighted_kernel<T>, {extent.n_items, std::min(tiles(extent.most_k), 65535), tiles(launch.d)},
+            weighted_threads, 0, stream, launch, squares);
 }
 
 template void weighted_sums<float>(const Launch<float> &, const Extent &, bool, cudaStream_t);

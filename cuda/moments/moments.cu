@@ -11,9 +11,8 @@
 #include <vector>
 
 #include "backend/weighted_moments.hpp"
-#include "mixture/em_step.hpp"
+#include "plugin/operations.hpp"
 #include "plugin/upload.hpp"
-#include "moments/moments.hpp"
 #include "moments/plan.hpp"
 #include "moments/products.hpp"
 
@@ -93,8 +92,7 @@ class Summation {
             near(slots_memory_, slots_ * slot_values(d_));
             slots = slots_memory_.get();
         }
-        stop_ = DeviceArray<std::int32_t>(context.budget, 1);
-        stop_.fill_zero(stream());
+        stop_ = zeros<std::int32_t>(context.budget, 1, stream());
         stop_flag_.emplace(context, stop_.get());
         std::vector<double> shift;
         for (std::size_t p = 0; p < count_; ++p) {
@@ -123,7 +121,7 @@ class Summation {
         data_.each_chunk<T>(problems_[0].first_row, problems_[0].n_rows,
                             [&](const T *values, const double *, std::int64_t first, std::int64_t rows) {
                                 add(values, {first, rows});
-                                checked("cudaEventRecord", [&] { return cudaEventRecord(done[slot].get(), stream()); });
+                                record(done[slot].get(), stream());
                                 slot ^= 1;
                                 data_.context.wait(done[slot].get()); // an event never recorded is done
                             });

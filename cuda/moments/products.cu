@@ -258,13 +258,10 @@ void launch(Context &context, const T *values, int d, const Segment *segments, s
             const Chunk &chunk, const Sums &sums)
 {
     using S = Shape<T, Columns, Below>;
-    const auto kernel = products_kernel<T, Columns, Below>;
     if (static_cast<std::size_t>(S::bytes) > static_cast<std::size_t>(context.facts.shared_bytes_per_block))
         throw Error(PGKM_UNSUPPORTED, "PCA of these rows needs more shared memory than this GPU has");
-    checked("cudaFuncSetAttribute", [&] { return allow_shared_memory(kernel, S::bytes); });
-    const dim3 grid(static_cast<unsigned>(n_segments), static_cast<unsigned>(Below ? squares_below(d) : squares(d)));
-    kernel<<<grid, S::threads, S::bytes, context.compute.get()>>>(values, d, segments, chunk, sums);
-    launched("products_kernel");
+    enqueue(products_kernel<T, Columns, Below>, {n_segments, Below ? squares_below(d) : squares(d)}, S::threads,
+            S::bytes, context.compute.get(), values, d, segments, chunk, sums);
 }
 
 constexpr int slot_threads = 8; // that share the slots of a value
@@ -317,9 +314,8 @@ void add_products(Context &context, const T *values, int d, const Segment *segme
 
 void add_slots(Context &context, int d, const Total *totals, std::int64_t n_totals, const Sums &sums)
 {
-    const dim3 grid(static_cast<unsigned>((d + triangle(d) + 31) / 32), static_cast<unsigned>(n_totals));
-    slots_kernel<<<grid, dim3(32, slot_threads), 0, context.compute.get()>>>(d, totals, sums);
-    launched("slots_kernel");
+    enqueue(slots_kernel, {(d + triangle(d) + 31) / 32, n_totals}, {32, slot_threads}, 0, context.compute.get(), d,
+            totals, sums);
 }
 
 template void add_products<float>(Context &, const float *, int, const Segment *, std::int64_t, const Chunk &,

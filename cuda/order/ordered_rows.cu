@@ -129,17 +129,17 @@ void order_rows(const Context &context, const OrderedRows<T> &rows, int most)
     const cudaStream_t stream = context.compute.get();
     const auto cleared =
         static_cast<std::size_t>(reinterpret_cast<char *>(rows.pivots) - reinterpret_cast<char *>(rows.facts));
-    checked("cudaMemsetAsync", [&] { return cudaMemsetAsync(rows.facts, 0, cleared, stream); });
+    enqueue_fill(rows.facts, 0, cleared, stream);
     const auto samples = static_cast<unsigned>(samples_of(rows));
-    mean_kernel<<<static_cast<unsigned>((rows.d + 127) / 128), 128, 0, stream>>>(rows);
-    pair_kernel<<<samples, 256, 0, stream>>>(rows);
-    seed_kernel<<<1, pivot_samples, 0, stream>>>(rows, most, rows.d <= radius_d);
-    join_kernel<<<samples, 128, 0, stream>>>(rows);
-    pivot_kernel<<<most_pivots, 256, 0, stream>>>(rows);
-    nearest_kernel<<<blocks_for(rows.n, 128, context.facts.multiprocessors * 8), nearest_threads, 0, stream>>>(rows);
-    lay_out_kernel<<<1, 1, 0, stream>>>(rows);
-    scatter_kernel<<<blocks_for(rows.n, 4096, INT_MAX), 1024, 0, stream>>>(rows);
-    launched("order of rows");
+    enqueue(mean_kernel<T>, (rows.d + 127) / 128, 128, 0, stream, rows);
+    enqueue(pair_kernel<T>, samples, 256, 0, stream, rows);
+    enqueue(seed_kernel<T>, 1, pivot_samples, 0, stream, rows, most, rows.d <= radius_d);
+    enqueue(join_kernel<T>, samples, 128, 0, stream, rows);
+    enqueue(pivot_kernel<T>, most_pivots, 256, 0, stream, rows);
+    enqueue(nearest_kernel<T>, blocks_for(rows.n, 128, context.facts.multiprocessors * 8), nearest_threads, 0, stream,
+            rows);
+    enqueue(lay_out_kernel<T>, 1, 1, 0, stream, rows);
+    enqueue(scatter_kernel<T>, blocks_for(rows.n, 4096, INT_MAX), 1024, 0, stream, rows);
 }
 
 template <typename T>
@@ -147,8 +147,7 @@ void make_halves(const Context &context, const OrderedRows<T> &rows)
 {
     const auto launch = [&](auto kernel, int lanes) {
         const int each = 256 / lanes * halves_rows; // rows of a block
-        kernel<<<blocks_for(rows.n, each, INT_MAX), 256, 0, context.compute.get()>>>(rows);
-        launched("halves_kernel");
+        enqueue(kernel, blocks_for(rows.n, each, INT_MAX), 256, 0, context.compute.get(), rows);
     };
     if (rows.d8 <= 32)
         launch(halves_kernel<T, 8>, 8);

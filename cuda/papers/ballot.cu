@@ -60,10 +60,8 @@ template <int Slots, typename T>
 void launch(const Stage<T> &stage, const View<T> &view, const std::int32_t *labels, const Copies &copies,
             std::int64_t *totals)
 {
-    const dim3 grid(static_cast<unsigned>(view.k) * static_cast<unsigned>(copies.count),
-                    static_cast<unsigned>((view.d + Slots * 32 - 1) / (Slots * 32)));
-    ballot_kernel<Slots><<<grid, warps * 32, 0, stage.stream>>>(view, stage.control, labels, copies);
-    launched("ballot_kernel");
+    enqueue(ballot_kernel<Slots, T>, {view.k * copies.count, (view.d + Slots * 32 - 1) / (Slots * 32)}, warps * 32, 0,
+            stage.stream, view, stage.control, labels, copies);
     merge_copies(copies, totals, stage.control, stage.stream);
 }
 

@@ -45,9 +45,8 @@ bool assign_batches(const Stage<T> &stage, const View<T> &view, std::int32_t *la
     checked("cudaGetSymbolAddress", [&] { return cudaGetSymbolAddress(&room, constant_room); });
     for (int first = 0; first < view.k; first += batch) {
         const int count = std::min(batch, view.k - first);
-        fill_kernel<<<8, 256, 0, stage.stream>>>(static_cast<double *>(room),
-                                                 view.centroids + std::int64_t{first} * view.d, count, view.d);
-        launched("fill_kernel");
+        enqueue(fill_kernel<T>, 8, 256, 0, stage.stream, static_cast<double *>(room),
+                view.centroids + std::int64_t{first} * view.d, count, view.d);
         launch_exact_rows<D>(stage, view, values, ConstantRoom{view.d}, 0, labels, first,
                              (count + octet - 1) / octet * octet);
     }

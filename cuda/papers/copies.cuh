@@ -42,7 +42,7 @@ __global__ void copy_kernel(View<T> view, const Control *control, const std::int
     for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < view.n * width; i += stride) {
         const std::int64_t row = i / width;
         const int f = static_cast<int>(i - row * width);
-        add_limbs(own + (std::int64_t{labels[row]} * width + f) * 2, What::limbs(view, row, f));
+        add_limbs(own + (std::int64_t{labels[row]} * width + f) * 2, split_limbs(What::integer(view, row, f)));
     }
 }
 
@@ -56,7 +56,7 @@ Copies make_copies(Context &context, std::int64_t n_sums, int wanted, std::int64
         return copies;
     const std::size_t bytes = static_cast<std::size_t>(n_sums) * static_cast<std::size_t>(copies.count) * 8;
     copies.sums = context.scratch(bytes);
-    checked("cudaMemsetAsync", [&] { return cudaMemsetAsync(copies.sums, 0, bytes, stream); });
+    enqueue_fill(copies.sums, 0, bytes, stream);
     return copies;
 }
 
@@ -64,8 +64,7 @@ Copies make_copies(Context &context, std::int64_t n_sums, int wanted, std::int64
 void merge_copies(const Copies &copies, std::int64_t *sums, const Control *control, cudaStream_t stream)
 {
     const auto blocks = static_cast<unsigned>((copies.n_sums + 255) / 256);
-    merge_kernel<<<blocks, 256, 0, stream>>>(copies, control, sums);
-    launched("merge_kernel");
+    enqueue(merge_kernel, blocks, 256, 0, stream, copies, control, sums);
 }
 
 } // namespace

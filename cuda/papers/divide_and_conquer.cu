@@ -53,14 +53,12 @@ std::int64_t add_on_device(const Stage<T> &stage, const View<T> &view, const std
 {
     const int most = stage.context.facts.multiprocessors * 16;
     const std::int64_t threads = std::int64_t{parts.count} * view.d;
-    parts_kernel<<<static_cast<unsigned>((threads + 255) / 256), 256, 0, stage.stream>>>(view, stage.control, labels,
-                                                                                         parts, fan_in);
-    launched("parts_kernel");
+    enqueue(parts_kernel<T>, (threads + 255) / 256, 256, 0, stage.stream, view, stage.control, labels, parts, fan_in);
     std::int64_t stride = 1;
     for (; parts.count > stride * fan_in; stride *= fan_in) {
         const std::int64_t results = (parts.count + stride * fan_in - 1) / (stride * fan_in) * parts.n_sums;
-        combine_kernel<<<blocks_for(results, 256, most), 256, 0, stage.stream>>>(stage.control, parts, stride, fan_in);
-        launched("combine_kernel");
+        enqueue(combine_kernel, blocks_for(results, 256, most), 256, 0, stage.stream, stage.control, parts, stride,
+                fan_in);
     }
     return stride;
 }
@@ -102,15 +100,12 @@ void sum(const Stage<T> &stage, const View<T> &view, const std::int32_t *labels,
         Copies some = parts;
         some.count = static_cast<int>((rows.n + fan_in - 1) / fan_in);
         if (first != 0)
-            checked("cudaMemsetAsync", [&] {
-                return cudaMemsetAsync(some.sums, 0, bytes * static_cast<std::size_t>(some.count), stage.stream);
-            });
+            enqueue_fill(some.sums, 0, bytes * static_cast<std::size_t>(some.count), stage.stream);
         const std::int64_t stride = add_on_device(stage, rows, labels + first, some, fan_in);
         add_on_host(stage.context, some, stride, sums);
     }
     parts.count = 1;
-    checked("cudaMemcpyAsync",
-            [&] { return cudaMemcpyAsync(parts.sums, sums.data(), bytes, cudaMemcpyHostToDevice, stage.stream); });
+    enqueue_copy(parts.sums, sums.data(), sums.size(), stage.stream);
     merge_copies(parts, totals, stage.control, stage.stream);
 }
 

@@ -14,8 +14,7 @@ void sum(const Stage<T> &stage, const View<T> &view, const std::int32_t *labels,
         make_copies(stage.context, std::int64_t{view.k} * 2, blocks, std::int64_t{64} << 20, stage.stream);
     if (copies.count == 0)
         return sum_masses_global_atomic(stage, view, labels, masses);
-    copy_kernel<Masses><<<blocks, 256, 0, stage.stream>>>(view, stage.control, labels, copies);
-    launched("copy_kernel");
+    enqueue(copy_kernel<Masses, T>, blocks, 256, 0, stage.stream, view, stage.control, labels, copies);
     merge_copies(copies, masses, stage.control, stage.stream);
 }
 

@@ -53,15 +53,14 @@ void sum(const Stage<T> &stage, const View<T> &view, const std::int32_t *labels,
         return sum_features_atomic(stage, view, labels, totals);
     const auto staged = static_cast<int>(std::min<std::int64_t>((room - sums) / row, rows_per_block));
     const auto bytes = static_cast<std::size_t>(sums + staged * row);
-    allow_memory(staged_kernel<T>, bytes);
     // One thread of a multiprocessor does 40 ns of work a value, and a launch some 20 ms.
     const std::int64_t step =
         std::max<std::int64_t>(stage.context.facts.multiprocessors * std::int64_t{500000} / view.d, rows_per_block);
     for (std::int64_t first = 0; first < view.n; first += step) {
         const View<T> part = slice(view, first, std::min(step, view.n - first));
         const auto blocks = static_cast<unsigned>((part.n + rows_per_block - 1) / rows_per_block);
-        staged_kernel<<<blocks, threads, bytes, stage.stream>>>(part, stage.control, labels + first, totals, staged);
-        launched("staged_kernel");
+        enqueue(staged_kernel<T>, blocks, threads, bytes, stage.stream, part, stage.control, labels + first, totals,
+                staged);
     }
 }
 

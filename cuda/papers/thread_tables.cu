@@ -69,13 +69,11 @@ void sum_in(const Both<Sum> &otherwise, const Stage<T> &stage, const View<T> &vi
     }
     const std::size_t dynamic = shared ? static_cast<std::size_t>(bytes(threads)) : 0;
     const auto kernel = tables_kernel<What, Value, T>;
-    allow_memory(kernel, dynamic);
     const std::int64_t step = std::min(std::int64_t{blocks} * partial_sum_length,
                                        std::max<std::int64_t>(values_at_once / What::width(view), 1024));
     for (std::int64_t first = 0; first < view.n; first += step) {
-        kernel<<<static_cast<unsigned>(blocks), static_cast<unsigned>(threads), dynamic, stage.stream>>>(
-            slice(view, first, std::min(step, view.n - first)), stage.control, labels + first, sums, tables);
-        launched("tables_kernel");
+        enqueue(kernel, blocks, threads, dynamic, stage.stream, slice(view, first, std::min(step, view.n - first)),
+                stage.control, labels + first, sums, tables);
     }
 }
 

@@ -31,6 +31,24 @@ struct PreparedRows {
     std::vector<Part> parts;
     bool refused = false;
 
+    // That of n rows at `values` under k centroids; nullptr: there is none.
+    Part *find(const void *values, std::int64_t n, std::int32_t k)
+    {
+        const auto found = std::find_if(parts.begin(), parts.end(), [=](const Part &part) {
+            return part.values == values && part.n == n && part.k == k;
+        });
+        return found == parts.end() ? nullptr : &*found;
+    }
+    // One with so many bytes, of at most a quarter of what the limit leaves; nullptr, and refused from now on: there is
+    // no room.
+    Part *add(Context &context, const void *values, std::int64_t n, std::int32_t k, std::size_t bytes)
+    {
+        refused = bytes > context.budget.room() / 4 || !within_limit([&] {
+                      parts.push_back({values, n, k, DeviceArray<char>(context.budget, bytes)});
+                  });
+        return refused ? nullptr : &parts.back();
+    }
+
     bool unordered() const
     {
         return std::any_of(parts.begin(), parts.end(), [](const Part &part) { return part.first_order; });
@@ -130,14 +148,8 @@ inline int blocks_for(std::int64_t work, int per_block, int most)
     return static_cast<int>(std::clamp<std::int64_t>((work + per_block - 1) / per_block, 1, most));
 }
 
-// Lets launches of the kernel have so many bytes of dynamic shared memory.
-template <typename... Arguments>
-void allow_memory(void (*kernel)(Arguments...), std::size_t bytes)
-{
-    checked("cudaFuncSetAttribute", [&] { return allow_shared_memory(kernel, static_cast<int>(bytes)); });
-}
-
-// The same; returns how many blocks of the kernel the device runs at a time, at least one for each multiprocessor.
+// How many blocks of the kernel the device runs at a time with so many bytes of dynamic shared memory, at least one for
+// each multiprocessor.
 template <typename... Arguments>
 int resident_blocks(const Context &context, void (*kernel)(Arguments...), int threads, std::size_t bytes)
 {

@@ -103,6 +103,23 @@ cudaError_t injected_fault() noexcept
     return strike(armed.kind);
 }
 
+std::size_t free_memory()
+{
+    std::size_t free = 0, total = 0;
+    checked("cudaMemGetInfo", [&] { return cudaMemGetInfo(&free, &total); });
+    return free;
+}
+
+void checked_launch(const void *kernel)
+{
+    const cudaError_t fault = injected_fault();
+    const cudaError_t state = fault == cudaSuccess ? cudaGetLastError() : fault;
+    const char *name = "kernel";
+    if (state != cudaSuccess)
+        cudaFuncGetName(&name, kernel);
+    check(state, name);
+}
+
 cudaError_t allow_shared_memory(const void *kernel, int bytes)
 {
     static std::mutex mutex;

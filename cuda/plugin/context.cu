@@ -100,8 +100,7 @@ void Context::wait_for(const std::function<cudaError_t()> &query, std::int32_t *
     bool told = false;
     const auto tell = [&] {
         told = true;
-        checked("cudaMemcpyAsync",
-                [&] { return cudaMemcpyAsync(stop, &flag, sizeof flag, cudaMemcpyHostToDevice, signal.get()); });
+        enqueue_copy(stop, &flag, 1, signal.get());
     };
     for (;;) {
         const cudaError_t fault = injected_fault();
@@ -125,7 +124,7 @@ void Context::wait_for(const std::function<cudaError_t()> &query, std::int32_t *
         tell();
     if (told) { // nothing may write the flag, or what kernels write, after its memory has been given away again
         for (const cudaStream_t stream : {signal.get(), compute.get()})
-            checked("cudaStreamSynchronize", [&] { return cudaStreamSynchronize(stream); });
+            synchronise(stream);
     }
     poll();
 }
@@ -133,7 +132,7 @@ void Context::wait_for(const std::function<cudaError_t()> &query, std::int32_t *
 std::int64_t *Context::scratch(std::size_t bytes)
 {
     if (workspace.bytes() < bytes) {
-        checked("cudaStreamSynchronize", [&] { return cudaStreamSynchronize(compute.get()); });
+        synchronise(compute.get());
         ++workspace_generation;
         workspace = DeviceArray<char>(); // first give back, so that the budget holds one
         workspace = DeviceArray<char>(budget, bytes);
@@ -151,7 +150,7 @@ void Context::make_room(std::uint64_t bytes)
 {
     if (budget.fits(bytes))
         return;
-    checked("cudaStreamSynchronize", [&] { return cudaStreamSynchronize(compute.get()); });
+    synchronise(compute.get());
     ++workspace_generation;
     workspace = DeviceArray<char>();
 }

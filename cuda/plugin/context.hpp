@@ -67,10 +67,7 @@ struct Context {
     {
         wait(compute.get());
         std::vector<T> values(count);
-        if (count != 0)
-            checked("cudaMemcpyAsync", [&] {
-                return cudaMemcpyAsync(values.data(), from, count * sizeof(T), cudaMemcpyDeviceToHost, compute.get());
-            });
+        enqueue_copy(values.data(), from, count, compute.get());
         wait(compute.get());
         return values;
     }

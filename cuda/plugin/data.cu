@@ -39,8 +39,7 @@ Data::Data(Context &owner, const PgkmPoints &points) : context(owner), host(poin
     const std::size_t bytes = rows * row_bytes() + weight_bytes;
     context.for_peers = {}; // of calls that have ended
     // An eighth is left to labels, sums and seeding.
-    std::size_t free_bytes = 0, total_bytes = 0;
-    checked("cudaMemGetInfo", [&] { return cudaMemGetInfo(&free_bytes, &total_bytes); });
+    const std::size_t free_bytes = free_memory();
     const std::uint64_t limit = context.budget.limit;
     std::uint64_t room = free_bytes - free_bytes / 8;
     if (limit != 0)
@@ -78,7 +77,7 @@ void Data::stream()
 {
     if (!resident)
         return;
-    checked("cudaStreamSynchronize", [&] { return cudaStreamSynchronize(context.compute.get()); });
+    synchronise(context.compute.get());
     resident = false;
     context.budget.drop_aside();
     values = DeviceArray<char>();
@@ -89,8 +88,7 @@ void Data::stream()
 void Data::make_chunks()
 {
     const std::size_t per_row = row_bytes() + (host.weights == nullptr ? 0 : sizeof(double));
-    std::size_t free_bytes = 0, total_bytes = 0;
-    checked("cudaMemGetInfo", [&] { return cudaMemGetInfo(&free_bytes, &total_bytes); });
+    const std::size_t free_bytes = free_memory();
     const std::size_t limit = context.budget.limit, room = limit == 0 ? free_bytes : std::min(limit, free_bytes);
     const std::size_t chunk_bytes = std::min<std::size_t>(room / 8, std::size_t{256} << 20);
     auto rows = static_cast<std::int64_t>(chunk_bytes / per_row);
@@ -105,7 +103,7 @@ void Data::make_chunks()
     if (!chunks.registered())
         chunks.claim = Claim(context.host_budget, 2 * static_cast<std::uint64_t>(rows) * row_bytes());
     // A block that was in use before may still be read by kernels: copies come in another stream.
-    checked("cudaStreamSynchronize", [&] { return cudaStreamSynchronize(context.compute.get()); });
+    synchronise(context.compute.get());
     for (int slot = 0; slot < 2; ++slot) {
         chunks.values[slot] = DeviceArray<char>(context.budget, static_cast<std::size_t>(rows) * row_bytes());
         if (host.weights != nullptr)
@@ -130,19 +128,17 @@ void Data::fill_chunk(int slot, std::int64_t row, std::int64_t rows)
         std::memcpy(chunks.staging[slot].get(), from, bytes);
         from = chunks.staging[slot].get();
     }
-    checked("cudaMemcpyAsync",
-            [&] { return cudaMemcpyAsync(chunks.values[slot].get(), from, bytes, cudaMemcpyHostToDevice, stream); });
+    enqueue_copy(chunks.values[slot].get(), from, bytes, stream);
     context.bytes_moved += bytes;
     if (host.weights != nullptr)
         chunks.weights[slot].upload(host.weights + row, static_cast<std::size_t>(rows), stream);
-    checked("cudaEventRecord", [&] { return cudaEventRecord(chunks.filled[slot].get(), stream); });
-    checked("cudaStreamWaitEvent",
-            [&] { return cudaStreamWaitEvent(context.compute.get(), chunks.filled[slot].get(), 0); });
+    record(chunks.filled[slot].get(), stream);
+    enqueue_wait(chunks.filled[slot].get(), context.compute.get());
 }
 
 void Data::release_chunk(int slot)
 {
-    checked("cudaEventRecord", [&] { return cudaEventRecord(chunks.used[slot].get(), context.compute.get()); });
+    record(chunks.used[slot].get(), context.compute.get());
 }
 
 } // namespace pgkm::cuda

@@ -38,25 +38,15 @@ class DeviceArray {
     std::size_t count() const { return count_; }
     std::size_t bytes() const { return count_ * sizeof(T); }
 
-    void fill_zero(cudaStream_t stream)
-    {
-        if (count_ != 0)
-            checked("cudaMemsetAsync", [&] { return cudaMemsetAsync(data_, 0, bytes(), stream); });
-    }
+    void fill_zero(cudaStream_t stream) { enqueue_fill(data_, 0, bytes(), stream); }
     // Pageable host memory: the call returns once the source has been read.
     void upload(const T *from, std::size_t count, cudaStream_t stream, std::size_t offset = 0)
     {
-        if (count != 0)
-            checked("cudaMemcpyAsync", [&] {
-                return cudaMemcpyAsync(data_ + offset, from, count * sizeof(T), cudaMemcpyHostToDevice, stream);
-            });
+        enqueue_copy(data_ + offset, from, count, stream);
     }
     void download(T *to, std::size_t count, cudaStream_t stream, std::size_t offset = 0) const
     {
-        if (count != 0)
-            checked("cudaMemcpyAsync", [&] {
-                return cudaMemcpyAsync(to, data_ + offset, count * sizeof(T), cudaMemcpyDeviceToHost, stream);
-            });
+        enqueue_copy(to, data_ + offset, count, stream);
     }
 
   private:
@@ -70,6 +60,15 @@ class DeviceArray {
     DeviceMemory *memory_ = nullptr;
     std::size_t count_ = 0;
 };
+
+// An array of zeros, once the stream has come so far.
+template <typename T>
+DeviceArray<T> zeros(DeviceMemory &memory, std::size_t count, cudaStream_t stream)
+{
+    DeviceArray<T> array(memory, count);
+    array.fill_zero(stream);
+    return array;
+}
 
 // Page-locked host memory that the device can read and write in place.
 template <typename T>
@@ -121,12 +120,7 @@ class NearArray {
     T *get() const { return on_device_.get() != nullptr ? on_device_.get() : on_host_.get(); }
 
     // Pageable host memory: the call returns once the source has been read.
-    void upload(const T *from, std::size_t count, cudaStream_t stream)
-    {
-        if (count != 0)
-            checked("cudaMemcpyAsync",
-                    [&] { return cudaMemcpyAsync(get(), from, count * sizeof(T), cudaMemcpyDefault, stream); });
-    }
+    void upload(const T *from, std::size_t count, cudaStream_t stream) { enqueue_copy(get(), from, count, stream); }
 
   private:
     Claim claim_; // on the host's budget

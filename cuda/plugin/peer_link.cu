@@ -59,10 +59,10 @@ void PeerLink::meet()
 {
     const cudaStream_t stream = context_.compute.get();
     const Peer &self = all_[static_cast<std::size_t>(peers_.share)];
-    checked("cudaEventRecord", [&] { return cudaEventRecord(self.written[turn_], stream); });
+    record(self.written[turn_], stream);
     exchange(peers_, nullptr, 0); // all have recorded theirs
     for (const Peer &other : all_)
-        checked("cudaStreamWaitEvent", [&] { return cudaStreamWaitEvent(stream, other.written[turn_], 0); });
+        enqueue_wait(other.written[turn_], stream);
     turn_ ^= 1;
 }
 

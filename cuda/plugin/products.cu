@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "device/fixed_products.cuh"
-#include "device/halves.cuh"
+#include "device/tensor_mma.cuh"
 #include "device/wgmma.cuh"
 
 namespace pgkm::cuda {
@@ -29,7 +29,7 @@ __global__ void mma_kernel(bool planted, unsigned *wrong)
     const int lane = static_cast<int>(threadIdx.x), g = lane / 4, t = lane % 4 * 2;
     for (const bool bfloat : {false, true}) {
         const auto pack = [=](float low, float high) {
-            return bfloat ? tensor::pack_bf16(low, high) : pack_halves(low, high);
+            return bfloat ? tensor::pack_bf16(low, high) : tensor::pack_halves(low, high);
         };
         unsigned a[4], b[2];
         float acc[4];
@@ -91,12 +91,9 @@ constexpr int known = 1, mma_holds = 2, wgmma_holds = 4;
 int try_products(Context &context, bool plant_mma, bool plant_wgmma)
 {
     const cudaStream_t stream = context.compute.get();
-    DeviceArray<unsigned> wrong(context.budget, 2);
-    wrong.fill_zero(stream);
-    mma_kernel<<<mma_sets, 32, 0, stream>>>(plant_mma, wrong.get());
-    launched("mma_kernel");
-    wgmma_kernel<<<wgmma_sets, 128, 0, stream>>>(plant_wgmma, wrong.get() + 1);
-    launched("wgmma_kernel");
+    auto wrong = zeros<unsigned>(context.budget, 2, stream);
+    enqueue(mma_kernel, mma_sets, 32, 0, stream, plant_mma, wrong.get());
+    enqueue(wgmma_kernel, wgmma_sets, 128, 0, stream, plant_wgmma, wrong.get() + 1);
     unsigned counts[2] = {};
     wrong.download(counts, 2, stream);
     context.wait(stream);

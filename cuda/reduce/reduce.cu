@@ -1,23 +1,25 @@
 // reduce.cu - the host's side of users' reductions: host_reduc() of Ma and Agrawal (ICS 2009), step 5.
 //
-// The kernels are generated (src/backend/generate), compiled by NVRTC (module.hpp) and run over the rows: init, then
-// for each chunk of rows reduc and, where blocks have copies of R, combine. Sums of integers take a first pass over the
-// rows for their ranges. Each kernel looks at a flag of the context, so that a cancel ends it.
+// The kernels are generated (src/backend/generate), compiled by NVRTC, once in the life of the process, and run over
+// the rows: init, then for each chunk of rows reduc and, where blocks have copies of R, combine. Sums of integers take
+// a first pass over the rows for their ranges. Each kernel looks at a flag of the context, so that a cancel ends it.
 //
 // Kernels only note that a row fails. Which one, and what fails there, the CPU finds, which gets the job then.
-#include "reduce/reduce.hpp"
-
 #include <algorithm>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "backend/generate/compiler.hpp"
 #include "backend/generate/kernel.hpp"
 #include "backend/generate/results.hpp"
 #include "numeric/contract.hpp"
+#include "plugin/operations.hpp"
 #include "plugin/upload.hpp"
-#include "reduce/module.hpp"
 
 namespace pgkm::cuda {
 namespace {
@@ -30,6 +32,73 @@ constexpr Word no_row = ~Word{0};
 generate::Device device_of(const Context &context)
 {
     return {context.facts.multiprocessors, context.facts.shared_bytes_per_block};
+}
+
+// The kernels of one text (src/backend/generate/kernel.hpp); magnitudes may be null.
+struct Module {
+    cudaLibrary_t library = nullptr;
+    cudaKernel_t init = nullptr, reduc = nullptr, combine = nullptr, magnitudes = nullptr;
+
+    Module() = default;
+    Module(const Module &) = delete;
+    Module &operator=(const Module &) = delete;
+    ~Module()
+    {
+        if (library != nullptr)
+            cudaLibraryUnload(library);
+    }
+};
+
+// Of the last texts; parameters are no part of them, so that the steps of an iteration share one.
+struct Cache {
+    std::mutex mutex;
+    std::map<std::string, std::shared_ptr<const Module>> modules;
+};
+
+Cache &cache()
+{
+    static Cache *const lasting = new Cache; // the runtime may be gone before static objects are
+    return *lasting;
+}
+
+cudaKernel_t find_kernel(cudaLibrary_t library, const char *name)
+{
+    cudaKernel_t found = nullptr;
+    checked("cudaLibraryGetKernel", [&] { return cudaLibraryGetKernel(&found, library, name); });
+    return found;
+}
+
+std::shared_ptr<const Module> load(const std::vector<char> &code, bool measures)
+{
+    auto made = std::make_shared<Module>();
+    checked("cudaLibraryLoadData",
+            [&] { return cudaLibraryLoadData(&made->library, code.data(), nullptr, nullptr, 0, nullptr, nullptr, 0); });
+    made->init = find_kernel(made->library, "init");
+    made->reduc = find_kernel(made->library, "reduc");
+    made->combine = find_kernel(made->library, "combine");
+    if (measures)
+        made->magnitudes = find_kernel(made->library, "magnitudes");
+    return made;
+}
+
+// Finds the text among those compiled before, or compiles it for the context's device. `measures`: it has magnitudes.
+// Heeds the host's cancel.
+std::shared_ptr<const Module> module_of(Context &context, const std::string &text, bool measures)
+{
+    constexpr std::size_t most = 64;
+    const std::string key = std::to_string(context.facts.capability) + "\n" + text;
+    {
+        const std::lock_guard lock(cache().mutex);
+        if (const auto known = cache().modules.find(key); known != cache().modules.end())
+            return known->second;
+    }
+    std::shared_ptr<const Module> made =
+        load(generate::compile(text, context.facts.capability, [&] { return context.is_cancelled(); }), measures);
+    const std::lock_guard lock(cache().mutex);
+    if (cache().modules.size() >= most)
+        cache().modules.clear(); // who runs one holds it
+    cache().modules[key] = made;
+    return made;
 }
 
 template <typename T>
@@ -91,9 +160,7 @@ class Reducer {
         const std::int64_t wanted = within(limit);
         if (fixed + static_cast<std::uint64_t>(wanted) * block_bytes(plan_) <= little)
             return wanted;
-        std::size_t free_bytes = 0, total_bytes = 0;
-        checked("cudaMemGetInfo", [&] { return cudaMemGetInfo(&free_bytes, &total_bytes); });
-        return within(std::min<std::uint64_t>(limit, free_bytes / 8 * 7));
+        return within(std::min<std::uint64_t>(limit, free_memory() / 8 * 7));
     }
 
     template <typename V>

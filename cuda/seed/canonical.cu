@@ -2,13 +2,15 @@
 //
 // Equal keys most often belong to equal rows, whose order does not matter. Where neighbours in the order of the keys
 // have equal keys and different contents, or rows are streamed and cannot be compared here, the host goes over the
-// runs of equal keys (host_order.cu). It sorts all rows where the device has no room: 24 bytes a row.
+// runs of equal keys. It sorts all rows where the device has no room, 24 bytes a row: six digits of 11 bits, the lowest
+// first. All its loops poll for a cancel.
 // Data: rows as they lie, resident, in chunks, or on the devices of several peers, each of which makes the keys of its
 // own and sorts those of all; 64-bit keys and 32-bit row numbers, each twice for the sort.
 // Threads: 1 to 32 lanes share a row and add its terms by shuffles. No barrier.
 #include "seed/canonical.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <string>
 #include <utility>
 
@@ -17,7 +19,6 @@
 #include "numeric/row_key.hpp"
 #include "plan/stages.hpp"
 #include "plugin/upload.hpp"
-#include "seed/host_order.hpp"
 #include "seed/kernels.hpp"
 #include "seed/shared_rows.hpp"
 
@@ -97,6 +98,97 @@ __global__ void __launch_bounds__(threads)
         positions[i] = order[positions[i]];
 }
 
+// What the host has of an order.
+struct HostOrder {
+    std::vector<std::uint64_t> keys;
+    std::vector<std::uint32_t> rows;
+
+    static constexpr std::uint64_t row_bytes = sizeof(std::uint64_t) + sizeof(std::uint32_t);
+};
+
+// Counts work and looks for a cancel now and then.
+class Steps {
+  public:
+    explicit Steps(const Context &context) : context_(context) {}
+    void take(std::int64_t count)
+    {
+        done_ += count;
+        if (done_ < steps_per_poll)
+            return;
+        done_ = 0;
+        context_.poll();
+    }
+
+  private:
+    static constexpr std::int64_t steps_per_poll = 1 << 22;
+    const Context &context_;
+    std::int64_t done_ = 0;
+};
+
+constexpr std::int64_t steps_per_row = 64; // what it takes to come to any row, in steps of one value
+
+void sort_keys(Steps &steps, HostOrder &order)
+{
+    constexpr int digit_bits = 11;
+    constexpr std::size_t digits = std::size_t{1} << digit_bits;
+    const std::size_t n = order.keys.size();
+    HostOrder sorted = {std::vector<std::uint64_t>(n), std::vector<std::uint32_t>(n)};
+    for (int shift = 0; shift < 64; shift += digit_bits) {
+        const auto digit = [&](std::size_t i) { return order.keys[i] >> shift & (digits - 1); };
+        std::vector<std::size_t> places(digits + 1, 0);
+        for (std::size_t i = 0; i < n; ++i) {
+            ++places[digit(i) + 1];
+            steps.take(1);
+        }
+        std::partial_sum(places.begin(), places.end(), places.begin());
+        for (std::size_t i = 0; i < n; ++i) {
+            const std::size_t to = places[digit(i)]++;
+            sorted.keys[to] = order.keys[i];
+            sorted.rows[to] = order.rows[i];
+            steps.take(4);
+        }
+        std::swap(order, sorted);
+    }
+}
+
+// Puts rows of equal keys, which follow each other, in the order of their contents.
+template <typename T>
+void order_equal_keys(const Context &context, const T *values, std::int32_t d, HostOrder &order)
+{
+    Steps steps(context);
+    const auto compare = [&](std::uint32_t a, std::uint32_t b) {
+        steps.take(steps_per_row + d);
+        return compare_content(values + std::int64_t{a} * d, values + std::int64_t{b} * d, d);
+    };
+    const auto begin = order.rows.begin();
+    for (std::size_t first = 0, end = 0; first < order.rows.size(); first = end) {
+        bool same = true;
+        for (end = first + 1; end < order.rows.size() && order.keys[end] == order.keys[first]; ++end)
+            same = same && compare(order.rows[first], order.rows[end]) == 0;
+        steps.take(static_cast<std::int64_t>(end - first));
+        if (!same)
+            std::sort(begin + static_cast<std::ptrdiff_t>(first), begin + static_cast<std::ptrdiff_t>(end),
+                      [&](std::uint32_t a, std::uint32_t b) { return compare(a, b) < 0; });
+    }
+}
+
+// n rows by key, then by content; while it works it holds twice its memory.
+template <typename T>
+HostOrder order_on_host(const Context &context, const T *values, std::int64_t n, std::int32_t d)
+{
+    Steps steps(context);
+    HostOrder order = {std::vector<std::uint64_t>(static_cast<std::size_t>(n)),
+                       std::vector<std::uint32_t>(static_cast<std::size_t>(n))};
+    for (std::int64_t row = 0; row < n; ++row) {
+        order.keys[static_cast<std::size_t>(row)] = row_key(values + row * d, d);
+        order.rows[static_cast<std::size_t>(row)] = static_cast<std::uint32_t>(row);
+        steps.take(d);
+    }
+    sort_keys(steps, order);
+    order_equal_keys(context, values, d, order);
+    return order;
+}
+
 constexpr double terms_of_feature = 28.0; // a term of a key takes as long as so many of a distance
 
 cudaError_t sort_pairs(void *storage, std::size_t &bytes, cub::DoubleBuffer<std::uint64_t> &keys,
@@ -108,9 +200,7 @@ cudaError_t sort_pairs(void *storage, std::size_t &bytes, cub::DoubleBuffer<std:
 
 bool device_has(std::uint64_t bytes)
 {
-    std::size_t free_bytes = 0, total_bytes = 0;
-    checked("cudaMemGetInfo", [&] { return cudaMemGetInfo(&free_bytes, &total_bytes); });
-    return bytes + bytes / 16 <= free_bytes;
+    return bytes + bytes / 16 <= free_memory();
 }
 
 // Keys of n rows on their way into order: 24 bytes a row, and what the sort takes.
@@ -139,28 +229,24 @@ class KeySort {
     {
         const int lanes = lanes_for(d);
         in_parts(context_, n, terms_of_feature * d, [&](std::int64_t from, std::int64_t some) {
-            key_kernel<<<blocks_for(some, threads / lanes, most_blocks()), threads, 0, stream()>>>(
-                values + from * d, some, d, lanes, keys() + first + from);
-            launched("key_kernel");
+            enqueue(key_kernel<T>, blocks_for(some, threads / lanes, most_blocks()), threads, 0, stream(),
+                    values + from * d, some, d, lanes, keys() + first + from);
         });
     }
 
     template <typename T>
     KeyedRows order(const RowTable<T> &table)
     {
-        number_kernel<<<blocks_for(n_, threads, most_blocks()), threads, 0, stream()>>>(n_, rows_[0].get());
-        launched("number_kernel");
+        enqueue(number_kernel, blocks_for(n_, threads, most_blocks()), threads, 0, stream(), n_, rows_[0].get());
         cub::DoubleBuffer<std::uint64_t> keys(keys_[0].get(), keys_[1].get());
         cub::DoubleBuffer<std::uint32_t> rows(rows_[0].get(), rows_[1].get());
         std::size_t bytes = storage_.bytes();
         checked("cub::DeviceRadixSort", [&] { return sort_pairs(storage_.get(), bytes, keys, rows, n_, stream()); });
-        DeviceArray<std::int32_t> device_open(context_.budget, 1);
-        device_open.fill_zero(stream());
+        auto device_open = zeros<std::int32_t>(context_.budget, 1, stream());
         const int lanes = lanes_for(table.d);
         in_parts(context_, n_ - 1, terms_of_feature * table.d, [&](std::int64_t first, std::int64_t some) {
-            compare_kernel<<<blocks_for(some, threads / lanes, most_blocks()), threads, 0, stream()>>>(
-                table, lanes, keys.Current(), rows.Current(), first + 1, first + some + 1, device_open.get());
-            launched("compare_kernel");
+            enqueue(compare_kernel<T>, blocks_for(some, threads / lanes, most_blocks()), threads, 0, stream(), table,
+                    lanes, keys.Current(), rows.Current(), first + 1, first + some + 1, device_open.get());
         });
         const bool open = context_.fetch(device_open)[0] != 0;
         return {std::move(keys_[keys.selector]), std::move(rows_[rows.selector]), open};
@@ -221,7 +307,7 @@ DeviceArray<std::uint32_t> canonical_order(SharedRows<T> &rows)
     if (!sort)
         throw Error(PGKM_LIMIT, "a device has no room for the keys of all rows");
     sort->add(rows.own_values(), rows.first(), rows.own(), rows.table().d);
-    rows.complete(sort->keys());
+    rows.complete(reinterpret_cast<std::int64_t *>(sort->keys()));
     KeyedRows keyed = sort->order(rows.table());
     rows.link().meet(); // from here on nobody reads others' rows for this
     if (keyed.open)
@@ -276,9 +362,7 @@ void look_up_rows(Context &context, const std::uint32_t *order, std::vector<std:
     const auto count = static_cast<std::int64_t>(positions.size());
     DeviceArray<std::int64_t> rows(context.budget, positions.size());
     rows.upload(positions.data(), positions.size(), stream);
-    look_up_kernel<<<static_cast<unsigned>((count + threads - 1) / threads), threads, 0, stream>>>(order, rows.get(),
-                                                                                                   count);
-    launched("look_up_kernel");
+    enqueue(look_up_kernel, (count + threads - 1) / threads, threads, 0, stream, order, rows.get(), count);
     positions = context.fetch(rows);
 }
 

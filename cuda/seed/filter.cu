@@ -235,8 +235,7 @@ void launch_filter(const Context &context, const GreedyRows<T> &rows)
     const std::size_t bytes = filter_bytes(rows.d, rows.trials);
     const auto kernel = rows.d <= 16 ? filter_kernel<T, N, true> : filter_kernel<T, N, false>;
     const int most = resident_blocks(context, kernel, threads, bytes);
-    kernel<<<blocks_for(rows.own, tile_rows * warps, most), threads, bytes, context.compute.get()>>>(rows);
-    launched("filter_kernel");
+    enqueue(kernel, blocks_for(rows.own, tile_rows * warps, most), threads, bytes, context.compute.get(), rows);
 }
 
 } // namespace

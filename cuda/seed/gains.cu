@@ -6,7 +6,7 @@
 // largest, since that alone is in the scale; where none does, all are weighed again.
 // Data: each trial has a list of places. A place has a row's position; by that go its v_i and, through the order,
 // values. Threads: 32 pairs of row and trial a warp (listed_rows.cuh), rows by blockIdx.x and trials by blockIdx.y;
-// atomics add integers. The block that finishes last decides for all; with peers that is greedy_peers.cu's. Reference:
+// atomics add integers. The block that finishes last decides for all; with peers that is greedy.cu's. Reference:
 // test/reference/seed.cpp, the same rows.
 #include <cooperative_groups.h>
 
@@ -193,56 +193,42 @@ std::size_t list_bytes(const GreedyRows<T> &rows)
 } // namespace
 
 template <typename T>
-void begin_nearest(const Context &context, const GreedyRows<T> &rows, std::int64_t first, std::int64_t count)
+void GreedyKernels<T>::begin_nearest(std::int64_t first, std::int64_t count) const
 {
     const int blocks = blocks_for(count, threads, context.facts.multiprocessors * 8);
-    begin_kernel<<<blocks, threads, 0, context.compute.get()>>>(rows, first, count);
-    launched("begin_kernel");
+    enqueue(begin_kernel<T>, blocks, threads, 0, context.compute.get(), rows, first, count);
 }
 
 template <typename T>
-void sum_gains(const Context &context, const GreedyRows<T> &rows, std::int64_t first, std::int64_t count, bool last,
-               std::int64_t *chosen)
+void GreedyKernels<T>::sum_gains(std::int64_t first, std::int64_t count, bool last, std::int64_t *chosen) const
 {
     // A block adds at most 2^18 masses of 46 bits.
     const std::size_t bytes = list_bytes(rows);
     const int resident = resident_blocks(context, gains_kernel<T>, list_threads, bytes) / rows.trials;
     const int blocks =
         std::max(blocks_for(count, list_threads, std::max(resident, 1)), static_cast<int>(count >> 17) + 1);
-    const dim3 grid(static_cast<unsigned>(blocks), static_cast<unsigned>(rows.trials));
-    gains_kernel<<<grid, list_threads, bytes, context.compute.get()>>>(rows, first, count, last, chosen);
-    launched("gains_kernel");
+    enqueue(gains_kernel<T>, {blocks, rows.trials}, list_threads, bytes, context.compute.get(), rows, first, count,
+            last, chosen);
 }
 
 template <typename T>
-void update_nearest(const Context &context, const GreedyRows<T> &rows)
+void GreedyKernels<T>::update_nearest() const
 {
     const std::size_t bytes = list_bytes(rows);
     const int resident = resident_blocks(context, update_kernel<T>, list_threads, bytes);
-    update_kernel<<<blocks_for(rows.own, 4 * list_threads, resident), list_threads, bytes, context.compute.get()>>>(
-        rows);
-    launched("update_kernel");
+    enqueue(update_kernel<T>, blocks_for(rows.own, 4 * list_threads, resident), list_threads, bytes,
+            context.compute.get(), rows);
 }
 
 template <typename T>
-void weigh_again(const Context &context, const GreedyRows<T> &rows)
+void GreedyKernels<T>::weigh_again() const
 {
     const int blocks = blocks_for(rows.n, threads, context.facts.multiprocessors * 2); // most steps leave at once
-    largest_kernel<<<blocks, threads, 0, context.compute.get()>>>(rows);
-    launched("largest_kernel");
-    masses_kernel<<<blocks, threads, 0, context.compute.get()>>>(rows);
-    launched("masses_kernel");
+    enqueue(largest_kernel<T>, blocks, threads, 0, context.compute.get(), rows);
+    enqueue(masses_kernel<T>, blocks, threads, 0, context.compute.get(), rows);
 }
 
-template void begin_nearest<float>(const Context &, const GreedyRows<float> &, std::int64_t, std::int64_t);
-template void begin_nearest<double>(const Context &, const GreedyRows<double> &, std::int64_t, std::int64_t);
-template void sum_gains<float>(const Context &, const GreedyRows<float> &, std::int64_t, std::int64_t, bool,
-                               std::int64_t *);
-template void sum_gains<double>(const Context &, const GreedyRows<double> &, std::int64_t, std::int64_t, bool,
-                                std::int64_t *);
-template void update_nearest<float>(const Context &, const GreedyRows<float> &);
-template void update_nearest<double>(const Context &, const GreedyRows<double> &);
-template void weigh_again<float>(const Context &, const GreedyRows<float> &);
-template void weigh_again<double>(const Context &, const GreedyRows<double> &);
+template struct GreedyKernels<float>;
+template struct GreedyKernels<double>;
 
 } // namespace pgkm::cuda

@@ -3,13 +3,17 @@
 // All of a step's state lies on the device; the host comes back for a cancel alone. Rows are numbered by position, so
 // that v_i and masses of neighbours in canonical order lie together. Where the device has no room for them, the
 // steps of seeder.hpp serve, which take nothing beside v_i.
-#include "seed/greedy.hpp"
-
+//
+// Where several devices have the rows, each filters and measures its own. All keep v_i and masses of all rows, by
+// position, and so make the same draws and choices. They meet twice a step: when each has summed up what trials gain by
+// its rows, and when each has the new v_i of its rows. A row that comes nearer costs the others 12 bytes. Masses are
+// integers, so that the order of their atomics does not matter.
 #include <algorithm>
 
 #include "plan/bytes.hpp"
 #include "plan/stages.hpp"
 #include "seed/canonical.hpp"
+#include "seed/greedy_step.cuh"
 #include "seed/kernels.hpp"
 
 namespace pgkm::cuda {
@@ -61,6 +65,73 @@ __global__ void __launch_bounds__(threads)
         positions[i] = of_number == nullptr ? static_cast<std::uint32_t>(rows[i]) : of_number[rows[i]];
 }
 
+// Where the peers' rows lie, and the states and changes that they lend.
+template <typename T>
+struct GreedyPeers {
+    RowTable<T> rows;
+    const GreedyState *states[PGKM_MOST_DEVICES];
+    Changes changes[PGKM_MOST_DEVICES];
+    int share;
+};
+
+// The rows that were picked; a block a trial.
+template <typename T>
+__global__ void bring_kernel(GreedyRows<T> rows, RowTable<T> table, T *picked)
+{
+    if (rows.state->seed.done != 0)
+        return;
+    const T *from = table.row(rows.order[rows.state->seed.picks[blockIdx.x]]);
+    for (std::int32_t f = static_cast<std::int32_t>(threadIdx.x); f < rows.d;
+         f += static_cast<std::int32_t>(blockDim.x))
+        picked[std::int64_t{blockIdx.x} * rows.d + f] = from[f];
+}
+
+// The trial that gains most, from what all peers have summed up.
+template <typename T>
+__global__ void choose_kernel(GreedyRows<T> rows, GreedyPeers<T> peers, std::int64_t *chosen)
+{
+    if (rows.state->seed.done != 0)
+        return;
+    rows.state->changed = 0;
+    choose(rows.state, rows.trials, chosen, [&](int t) {
+        UInt128 gain = 0;
+        for (int share = 0; share < peers.rows.shares; ++share)
+            gain += gain_of(*peers.states[share], t);
+        return gain;
+    });
+}
+
+// Brings v_i and masses up to the others' changes. fresh: v_i alone, since all masses are weighed again. What another
+// device has written is read past the caches.
+template <typename T>
+__global__ void __launch_bounds__(threads) take_kernel(GreedyRows<T> rows, GreedyPeers<T> peers, bool fresh)
+{
+    GreedyState *state = rows.state;
+    if (state->seed.done != 0)
+        return;
+    const int exponent = square_exponent(__longlong_as_double(static_cast<long long>(state->seed.largest)));
+    unsigned long long fallen = 0;
+    const std::int64_t stride = std::int64_t{gridDim.x} * threads;
+    for (int share = 0; share < peers.rows.shares; ++share) {
+        if (share == peers.share)
+            continue;
+        const Changes &changes = peers.changes[share];
+        const std::int64_t count = *const_cast<const volatile std::uint32_t *>(&peers.states[share]->changed);
+        for (std::int64_t i = std::int64_t{blockIdx.x} * threads + threadIdx.x; i < count; i += stride) {
+            const std::uint32_t position = __ldcv(changes.positions + i);
+            const double nearest = __ldcv(changes.nearest + i), before = rows.nearest[position];
+            rows.nearest[position] = nearest;
+            if (!fresh)
+                fallen += lower_mass(rows, position, before, nearest, exponent) ? 1 : 0;
+        }
+    }
+    if (fresh)
+        return; // all masses are still to be made
+    lower_tops<threads>(state, fallen);
+    if (arrives_last(&state->arrived) && threadIdx.x == 0)
+        end_step(state);
+}
+
 template <typename T>
 class Greedy {
   public:
@@ -86,13 +157,12 @@ class Greedy {
         if (shared != nullptr)
             share();
         GreedyState *const state = shared == nullptr ? state_.get() : lent_at(shared->lent(), own_).state;
-        checked("cudaMemsetAsync", [&] { return cudaMemsetAsync(state, 0, sizeof *state, stream()); });
+        enqueue_fill(state, 0, sizeof *state, stream());
         const double *weights = rows.weights;
         if (weights != nullptr && rows.order != nullptr) {
             weights_ = DeviceArray<double>(context.budget, count(n_));
-            weights_kernel<<<blocks_for(n_, threads, context.facts.multiprocessors * 16), threads, 0, stream()>>>(
-                weights, rows.order, n_, weights_.get());
-            launched("weights_kernel");
+            enqueue(weights_kernel, blocks_for(n_, threads, context.facts.multiprocessors * 16), threads, 0, stream(),
+                    weights, rows.order, n_, weights_.get());
             weights = weights_.get();
         }
         masses_ = {nullptr, weights, rows.masses, n_, rows.d, rows.weight_exponent, nearest_.get()};
@@ -123,9 +193,9 @@ class Greedy {
         kernels_.weigh(masses_, true);
         pick(true, 1);
         kernels_.choose(1, chosen_.get());
-        in_parts(own_, 1, [&](std::int64_t first, std::int64_t some) { begin_nearest(context_, rows_, first, some); });
+        in_parts(own_, 1, [&](std::int64_t first, std::int64_t some) { steps_.begin_nearest(first, some); });
         meet_with_changes(true);
-        weigh_again(context_, rows_);
+        steps_.weigh_again();
         // So many steps are enqueued at a time as take some 10 ms: a cancel is seen between them.
         const double terms = static_cast<double>(n_) * rows_.d * (trials_ + 1); // the same for all peers
         const auto at_once = static_cast<std::int32_t>(std::clamp(terms_per_wait / terms, 1.0, 32.0));
@@ -165,13 +235,11 @@ class Greedy {
         const std::uint32_t *of_number = nullptr;
         if (rows_.order != nullptr) {
             of_number = lists_.get();
-            numbers_kernel<<<blocks_for(n_, threads, blocks), threads, 0, stream()>>>(
-                rows_.order, n_, shared_ == nullptr ? 0 : shared_->first(), own_, lists_.get());
-            launched("numbers_kernel");
+            enqueue(numbers_kernel, blocks_for(n_, threads, blocks), threads, 0, stream(), rows_.order, n_,
+                    shared_ == nullptr ? 0 : shared_->first(), own_, lists_.get());
         }
-        places_kernel<<<blocks_for(own_, threads, blocks), threads, 0, stream()>>>(ordered_->rows.order, of_number,
-                                                                                   own_, positions_.get());
-        launched("places_kernel");
+        enqueue(places_kernel, blocks_for(own_, threads, blocks), threads, 0, stream(), ordered_->rows.order, of_number,
+                own_, positions_.get());
     }
 
     // What peers take beside: the picked rows, and who lends what.
@@ -192,7 +260,7 @@ class Greedy {
     {
         kernels_.pick(masses_, first, trials);
         if (shared_ != nullptr)
-            bring_picked(context_, rows_, peers_, trials, picked_.get());
+            enqueue(bring_kernel<T>, trials, 128, 0, stream(), rows_, peers_.rows, picked_.get());
     }
 
     void meet_with_changes(bool fresh)
@@ -200,7 +268,8 @@ class Greedy {
         if (shared_ == nullptr)
             return;
         shared_->link().meet();
-        take_changes(context_, rows_, peers_, fresh);
+        const int blocks = blocks_for(n_ - own_, 4 * threads, context_.facts.multiprocessors * 2);
+        enqueue(take_kernel<T>, blocks, threads, 0, stream(), rows_, peers_, fresh);
     }
 
     void step()
@@ -208,15 +277,15 @@ class Greedy {
         pick(false, trials_);
         filter_trials(context_, rows_);
         in_parts(own_, trials_, [&](std::int64_t first, std::int64_t some) {
-            sum_gains(context_, rows_, first, some, shared_ == nullptr && first + some == n_, chosen_.get());
+            steps_.sum_gains(first, some, shared_ == nullptr && first + some == n_, chosen_.get());
         });
         if (shared_ != nullptr) {
             shared_->link().meet();
-            choose_with_peers(context_, rows_, peers_, chosen_.get());
+            enqueue(choose_kernel<T>, 1, 1, 0, stream(), rows_, peers_, chosen_.get());
         }
-        update_nearest(context_, rows_);
+        steps_.update_nearest();
         meet_with_changes(false);
-        weigh_again(context_, rows_);
+        steps_.weigh_again();
     }
 
     Context &context_;
@@ -240,6 +309,7 @@ class Greedy {
     SeedRows<T> masses_; // what draws look at
     GreedyRows<T> rows_;
     SeedKernels<T> kernels_;
+    const GreedyKernels<T> steps_ = {context_, rows_};
 };
 
 } // namespace

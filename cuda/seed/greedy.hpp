@@ -77,48 +77,26 @@ struct GreedyRows {
     GreedyState *state;
 };
 
-// ---- the kernels' launches, each only enqueued ----
-
 // Shared memory that the filter takes.
 std::size_t filter_bytes(std::int32_t d, int trials);
-// The lists of the step's trials.
+// The lists of the step's trials; only enqueued, like what follows.
 template <typename T>
 void filter_trials(const Context &context, const GreedyRows<T> &rows);
-// v_i of the rows at `count` places from `first` on, from the first row that was picked.
-template <typename T>
-void begin_nearest(const Context &context, const GreedyRows<T> &rows, std::int64_t first, std::int64_t count);
-// What each trial gains by `count` rows of its list from `first` on; `last`: and chooses.
-template <typename T>
-void sum_gains(const Context &context, const GreedyRows<T> &rows, std::int64_t first, std::int64_t count, bool last,
-               std::int64_t *chosen);
-// v_i and masses with the chosen row among the centroids.
-template <typename T>
-void update_nearest(const Context &context, const GreedyRows<T> &rows);
-// The largest v_i and all masses anew, where the step says so.
-template <typename T>
-void weigh_again(const Context &context, const GreedyRows<T> &rows);
 
-// ---- the same where peers have some of the rows: greedy_peers.cu ----
-
-// Where the peers' rows lie, and the states and changes that they lend.
+// The step's other kernels, which gains.cu has.
 template <typename T>
-struct GreedyPeers {
-    RowTable<T> rows;
-    const GreedyState *states[PGKM_MOST_DEVICES];
-    Changes changes[PGKM_MOST_DEVICES];
-    int share;
+struct GreedyKernels {
+    const Context &context;
+    const GreedyRows<T> &rows;
+
+    // v_i of the rows at `count` places from `first` on, from the first row that was picked.
+    void begin_nearest(std::int64_t first, std::int64_t count) const;
+    // What each trial gains by `count` rows of its list from `first` on; `last`: and chooses.
+    void sum_gains(std::int64_t first, std::int64_t count, bool last, std::int64_t *chosen) const;
+    // v_i and masses with the chosen row among the centroids.
+    void update_nearest() const;
+    // The largest v_i and all masses anew, where the step says so.
+    void weigh_again() const;
 };
-
-// The rows that were picked, to `picked`.
-template <typename T>
-void bring_picked(const Context &context, const GreedyRows<T> &rows, const GreedyPeers<T> &peers, int trials,
-                  T *picked);
-// The trial that gains most, from what all peers have summed up.
-template <typename T>
-void choose_with_peers(const Context &context, const GreedyRows<T> &rows, const GreedyPeers<T> &peers,
-                       std::int64_t *chosen);
-// Brings v_i and masses up to the others' changes. fresh: v_i alone, since all masses are weighed again.
-template <typename T>
-void take_changes(const Context &context, const GreedyRows<T> &rows, const GreedyPeers<T> &peers, bool fresh);
 
 } // namespace pgkm::cuda

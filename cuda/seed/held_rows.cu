@@ -172,10 +172,8 @@ class Holder {
             for (int f = 0; f < d; ++f, value += a_.each, trial += group) {
                 const double x = static_cast<double>(*value);
 #pragma unroll
-                for (int c = 0; c < group; ++c) {
-                    const double difference = x - trial[c];
-                    sum[c] = ::fma(difference, difference, sum[c]);
-                }
+                for (int c = 0; c < group; ++c)
+                    add_term(sum[c], x, trial[c]);
             }
 #pragma unroll
             for (int c = 0; c < group; ++c)
@@ -327,8 +325,7 @@ std::optional<std::vector<std::int64_t>> held_positions(Context &context, const 
     const DeviceArray<double> nearest(context.budget, static_cast<std::size_t>(rows.n));
     const DeviceArray<unsigned long long> parts(context.budget, static_cast<std::size_t>(blocks));
     const DeviceArray<std::int64_t> chosen(context.budget, static_cast<std::size_t>(k));
-    DeviceArray<HeldState> state(context.budget, 1);
-    state.fill_zero(stream);
+    auto state = zeros<HeldState>(context.budget, 1, stream);
     HeldRows<T> held = {rows, key, trials, static_cast<std::int32_t>(each), state.get(), parts.get(), chosen.get()};
     held.rows.nearest = nearest.get();
     allow_memory(held_kernel<T>, bytes);

@@ -16,10 +16,7 @@ void draw_on_host(Context &context, const SeedRows<T> &rows, const DeviceArray<S
                   const SeedKey &key, bool first, int trials)
 {
     const cudaStream_t stream = context.compute.get();
-    const auto send = [&](const SeedState &state) {
-        checked("cudaMemcpyAsync",
-                [&] { return cudaMemcpyAsync(on_device.get(), &state, sizeof state, cudaMemcpyHostToDevice, stream); });
-    };
+    const auto send = [&](const SeedState &state) { enqueue_copy(on_device.get(), &state, 1, stream); };
     SeedState state = context.fetch(on_device)[0];
     if (!first && (state.done != 0 || state.largest == 0)) {
         state.done = 1;

@@ -82,10 +82,8 @@ __device__ void distances_to(const T *row, const T *candidates, int count, int d
         const double value = static_cast<double>(row[f]);
 #pragma unroll
         for (int c = 0; c < 8; ++c)
-            if (c < count) {
-                const double difference = value - static_cast<double>(candidates[std::int64_t{c} * d + f]);
-                out[c] = ::fma(difference, difference, out[c]);
-            }
+            if (c < count)
+                add_term(out[c], value, candidates[std::int64_t{c} * d + f]);
     }
 }
 
@@ -200,22 +198,19 @@ template <typename T>
 void SeedKernels<T>::weigh(const SeedRows<T> &rows, bool first) const
 {
     const std::int64_t n_slices = (rows.n + seed_slice - 1) / seed_slice;
-    weigh_kernel<<<static_cast<unsigned>(n_slices), threads, 0, stream>>>(rows, state, first, slices);
-    launched("weigh_kernel");
+    enqueue(weigh_kernel<T>, n_slices, threads, 0, stream, rows, state, first, slices);
 }
 
 template <typename T>
 void SeedKernels<T>::pick(const SeedRows<T> &rows, bool first, int trials) const
 {
-    pick_kernel<<<1, seed_parts, 0, stream>>>(rows, state, key, first, trials, slices);
-    launched("pick_kernel");
+    enqueue(pick_kernel<T>, 1, seed_parts, 0, stream, rows, state, key, first, trials, slices);
 }
 
 template <typename T>
 void SeedKernels<T>::gather(const SeedRows<T> &rows, int trials, T *candidates) const
 {
-    gather_kernel<<<static_cast<unsigned>(trials), 128, 0, stream>>>(rows.values, rows.d, state, candidates);
-    launched("gather_kernel");
+    enqueue(gather_kernel<T>, trials, 128, 0, stream, rows.values, rows.d, state, candidates);
 }
 
 template <typename T>
@@ -225,17 +220,15 @@ void SeedKernels<T>::potentials(const SeedRows<T> &rows, const T *candidates, in
     const int blocks =
         static_cast<int>(std::max<std::int64_t>(least, blocks_for(rows.n, threads, multiprocessors * 8)));
     for (int first = 0; first < trials; first += 8) {
-        potential_kernel<<<blocks, threads, 0, stream>>>(rows, state, candidates + std::int64_t{first} * rows.d, first,
-                                                         std::min(8, trials - first));
-        launched("potential_kernel");
+        enqueue(potential_kernel<T>, blocks, threads, 0, stream, rows, state, candidates + std::int64_t{first} * rows.d,
+                first, std::min(8, trials - first));
     }
 }
 
 template <typename T>
 void SeedKernels<T>::choose(int trials, std::int64_t *chosen) const
 {
-    choose_kernel<<<1, 1, 0, stream>>>(state, trials, chosen);
-    launched("choose_kernel");
+    enqueue(choose_kernel, 1, 1, 0, stream, state, trials, chosen);
 }
 
 template <typename T>
@@ -243,8 +236,7 @@ void SeedKernels<T>::update_nearest(const SeedRows<T> &rows, const T *candidates
                                     bool fresh) const
 {
     const int blocks = blocks_for(rows.n, threads, multiprocessors * 8);
-    nearest_kernel<<<blocks, threads, 0, stream>>>(rows, state, candidates, count, chosen_trial, fresh);
-    launched("nearest_kernel");
+    enqueue(nearest_kernel<T>, blocks, threads, 0, stream, rows, state, candidates, count, chosen_trial, fresh);
 }
 
 template <typename T>
@@ -252,12 +244,10 @@ void SeedKernels<T>::draw_round(const SeedRows<T> &rows, std::uint32_t round, st
                                 std::int64_t *drawn) const
 {
     weigh(rows, false);
-    parts_kernel<<<1, seed_parts, 0, stream>>>(state, slices, (rows.n + seed_slice - 1) / seed_slice, parts);
-    launched("parts_kernel");
+    enqueue(parts_kernel, 1, seed_parts, 0, stream, state, slices, (rows.n + seed_slice - 1) / seed_slice, parts);
     constexpr std::int64_t draws_each = threads / 32;
-    draw_kernel<<<static_cast<unsigned>((draws + draws_each - 1) / draws_each), threads, 0, stream>>>(
-        rows, state, key, round, draws, parts, slices, drawn);
-    launched("draw_kernel");
+    enqueue(draw_kernel<T>, (draws + draws_each - 1) / draws_each, threads, 0, stream, rows, state, key, round, draws,
+            parts, slices, drawn);
 }
 
 template struct SeedKernels<float>;

@@ -75,9 +75,8 @@ std::vector<Int128> sum_by_candidate(Data &data, const PgkmProblem &problem, std
     Context &context = data.context;
     const cudaStream_t stream = context.compute.get();
     const int parts = parts_of(data.host.weights != nullptr);
-    DeviceArray<std::int64_t> masses(context.budget,
-                                     2 * static_cast<std::size_t>(parts) * static_cast<std::size_t>(count));
-    masses.fill_zero(stream);
+    auto masses = zeros<std::int64_t>(context.budget,
+                                      2 * static_cast<std::size_t>(parts) * static_cast<std::size_t>(count), stream);
     const Stage<T> stage = {context, stream, nullptr, {}, {}};
     data.template each_chunk<T>(
         problem.first_row, problem.n_rows,
@@ -152,10 +151,8 @@ class Assigned {
           problem_(data, around(problem, draws)), distances_(data.context.budget, problem_.labels.count())
     {
         candidates_.upload(first.data(), first.size(), problem_.stream());
-        checked("cudaMemsetAsync", [&] {
-            return cudaMemsetAsync(candidate_.get(), 0, static_cast<std::size_t>(problem.n_rows) * sizeof(std::int32_t),
-                                   problem_.stream());
-        });
+        enqueue_fill(candidate_.get(), 0, static_cast<std::size_t>(problem.n_rows) * sizeof(std::int32_t),
+                     problem_.stream());
     }
 
     // Adds `count` candidates behind the first `known`.
@@ -183,9 +180,8 @@ class Assigned {
                                                   known,
                                                   seeder.largest(),
                                                   control};
-            nearer_kernel<<<blocks_for(rows.n, threads, multiprocessors * 8), threads, 0, problem_.stream()>>>(
-                arguments);
-            launched("nearer_kernel");
+            enqueue(nearer_kernel<T>, blocks_for(rows.n, threads, multiprocessors * 8), threads, 0, problem_.stream(),
+                    arguments);
             problem_.wait();
         });
     }
@@ -228,9 +224,8 @@ void gather_rows(const Data &data, const PgkmProblem &problem, const std::vector
     DeviceArray<std::int64_t> numbers(data.context.budget, rows.size());
     numbers.upload(rows.data(), rows.size(), stream);
     const auto count = static_cast<std::int64_t>(rows.size());
-    gather_kernel<<<blocks_for(count * data.host.d, threads, data.context.facts.multiprocessors * 8), threads, 0,
-                    stream>>>(values, data.host.d, numbers.get(), count, to);
-    launched("gather_kernel");
+    enqueue(gather_kernel<T>, blocks_for(count * data.host.d, threads, data.context.facts.multiprocessors * 8), threads,
+            0, stream, values, data.host.d, numbers.get(), count, to);
 }
 
 template <typename T>

@@ -48,10 +48,7 @@ class Seeder {
         // The first draw is by weight and needs all of them at once; those of streamed rows lie
         // for that moment where the distances will be.
         if (data_ != nullptr && data_->host.weights != nullptr) {
-            checked("cudaMemcpyAsync", [&] {
-                return cudaMemcpyAsync(rows_.nearest, data_->host.weights + first_row_,
-                                       static_cast<std::size_t>(rows_.n) * sizeof(double), cudaMemcpyDefault, stream());
-            });
+            enqueue_copy(rows_.nearest, data_->host.weights + first_row_, static_cast<std::size_t>(rows_.n), stream());
             rows_.weights = rows_.nearest;
         }
         step(true, 1);
@@ -117,22 +114,18 @@ class Seeder {
     // rows finds anew.
     double *nearest() const { return rows_.nearest + (shared_ == nullptr ? 0 : shared_->first()); }
     unsigned long long *largest() const { return &state_.get()->largest; }
-    void forget_largest()
-    {
-        checked("cudaMemsetAsync", [&] { return cudaMemsetAsync(largest(), 0, sizeof *largest(), stream()); });
-    }
+    void forget_largest() { enqueue_fill(largest(), 0, sizeof *largest(), stream()); }
 
     // After that: what peers have found of their rows.
     void meet_peers()
     {
         if (shared_ == nullptr)
             return;
-        shared_->complete(rows_.nearest);
+        shared_->complete(reinterpret_cast<std::int64_t *>(rows_.nearest));
         unsigned long long own = fetch().largest;
         for (const unsigned long long one : shared_->link().tell(own))
             own = std::max(own, one);
-        checked("cudaMemcpyAsync",
-                [&] { return cudaMemcpyAsync(largest(), &own, sizeof own, cudaMemcpyHostToDevice, stream()); });
+        enqueue_copy(largest(), &own, 1, stream());
         context_.wait(stream());
     }
 
@@ -141,9 +134,7 @@ class Seeder {
     {
         const auto count = static_cast<std::int32_t>(rows.size());
         chosen_.upload(rows.data(), rows.size(), stream());
-        checked("cudaMemcpyAsync", [&] {
-            return cudaMemcpyAsync(&state_.get()->count, &count, sizeof count, cudaMemcpyHostToDevice, stream());
-        });
+        enqueue_copy(&state_.get()->count, &count, 1, stream());
         context_.wait(stream());
     }
 

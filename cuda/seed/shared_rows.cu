@@ -35,15 +35,10 @@ SharedRows<T>::SharedRows(Data &data, const PgkmProblem &problem, std::size_t le
 }
 
 template <typename T>
-template <typename V>
-void SharedRows<T>::complete(V *of_all)
+void SharedRows<T>::complete(std::int64_t *of_all)
 {
-    static_assert(sizeof(V) <= sizeof(std::int64_t));
-    const auto copy = [&](void *to, const void *from, std::int64_t rows) {
-        checked("cudaMemcpyAsync", [&] {
-            return cudaMemcpyAsync(to, from, static_cast<std::size_t>(rows) * sizeof(V), cudaMemcpyDefault,
-                                   context().compute.get());
-        });
+    const auto copy = [&](std::int64_t *to, const std::int64_t *from, std::int64_t rows) {
+        enqueue_copy(to, from, static_cast<std::size_t>(rows), context().compute.get());
     };
     copy(lent(), of_all + first(), own());
     link_.meet();
@@ -87,20 +82,13 @@ DeviceArray<double> SharedRows<T>::weights()
     if (data_.host.weights == nullptr)
         return {};
     DeviceArray<double> all(context().budget, static_cast<std::size_t>(n()));
-    checked("cudaMemcpyAsync", [&] {
-        return cudaMemcpyAsync(all.get() + first(), data_.weights.get() + problem_.first_row,
-                               static_cast<std::size_t>(own()) * sizeof(double), cudaMemcpyDeviceToDevice,
-                               context().compute.get());
-    });
-    complete(all.get());
+    enqueue_copy(all.get() + first(), data_.weights.get() + problem_.first_row, static_cast<std::size_t>(own()),
+                 context().compute.get());
+    complete(reinterpret_cast<std::int64_t *>(all.get()));
     return all;
 }
 
 template class SharedRows<float>;
 template class SharedRows<double>;
-template void SharedRows<float>::complete(double *);
-template void SharedRows<double>::complete(double *);
-template void SharedRows<float>::complete(std::uint64_t *);
-template void SharedRows<double>::complete(std::uint64_t *);
 
 } // namespace pgkm::cuda

@@ -34,9 +34,8 @@ class SharedRows {
     std::int64_t *lent() const { return lent_[static_cast<std::size_t>(share())]; }
     const std::vector<std::int64_t *> &all_lent() const { return lent_; }
 
-    // An array of all rows, of which each peer has its own part: brings the others' parts. Only enqueued.
-    template <typename V>
-    void complete(V *of_all);
+    // 8 bytes of every row, of which each peer has those of its own: brings the others' parts. Only enqueued.
+    void complete(std::int64_t *of_all);
     // The values of rows by number, with +0 for -0.
     std::vector<T> values_of(const std::vector<std::int64_t> &rows) const;
     // The weights of all rows; none where rows have none.

@@ -17,7 +17,7 @@ __global__ void atomic_kernel(View<T> view, const Control *control, const std::i
     for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < values; i += stride) {
         const std::int64_t row = i / width;
         const int f = static_cast<int>(i - row * width);
-        add_limbs(sums + (std::int64_t{labels[row]} * width + f) * 2, What::limbs(view, row, f));
+        add_limbs(sums + (std::int64_t{labels[row]} * width + f) * 2, split_limbs(What::integer(view, row, f)));
     }
 }
 
@@ -25,8 +25,7 @@ template <typename What, typename T>
 void sum(const Stage<T> &stage, const View<T> &view, const std::int32_t *labels, std::int64_t *sums)
 {
     const int blocks = blocks_for(view.n * What::width(view), 256, stage.context.facts.multiprocessors * 32);
-    atomic_kernel<What><<<blocks, 256, 0, stage.stream>>>(view, stage.control, labels, sums);
-    launched("atomic_kernel");
+    enqueue(atomic_kernel<What, T>, blocks, 256, 0, stage.stream, view, stage.control, labels, sums);
 }
 
 } // namespace

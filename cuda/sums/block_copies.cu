@@ -31,7 +31,7 @@ __global__ void block_copies_kernel(View<T> view, const Control *control, const 
         for (int i = threadIdx.x; i < values; i += threads) {
             const int local = i / width, f = i - local * width;
             const std::int64_t row = start + local;
-            const Split limbs = What::limbs(view, row, first + f);
+            const Split limbs = split_limbs(What::integer(view, row, first + f));
             std::int32_t *counter = counters + (labels[row] * width + f) * 2;
             if (limbs.hi != 0)
                 atomicAdd(counter, limbs.hi);
@@ -60,12 +60,9 @@ void sum(const Both<Sum> &otherwise, const Stage<T> &stage, const View<T> &view,
     if (window < 1 || (all - 1) / window >= most_windows)
         return otherwise(stage, view, labels, sums);
     const std::size_t bytes = static_cast<std::size_t>(view.k) * static_cast<std::size_t>(window) * 8;
-    const auto kernel = block_copies_kernel<What, T>;
-    allow_memory(kernel, bytes);
-    const dim3 grid(static_cast<unsigned>(blocks_for(view.n, rows_per_round, multiprocessors * 4)),
-                    static_cast<unsigned>((all + window - 1) / window));
-    kernel<<<grid, threads, bytes, stage.stream>>>(view, stage.control, labels, sums, window);
-    launched("block_copies_kernel");
+    enqueue(block_copies_kernel<What, T>,
+            {blocks_for(view.n, rows_per_round, multiprocessors * 4), (all + window - 1) / window}, threads, bytes,
+            stage.stream, view, stage.control, labels, sums, window);
 }
 
 template <typename T>

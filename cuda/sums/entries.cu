@@ -226,26 +226,23 @@ void sort_entries(const Stage<T> &stage, const View<T> &view, const std::int32_t
 {
     const cudaStream_t stream = stage.stream;
     const DeviceFacts &facts = stage.context.facts;
-    checked("cudaMemsetAsync", [&] { return cudaMemsetAsync(entries.counts, 0, list_at(view.k), stream); });
+    enqueue_fill(entries.counts, 0, list_at(view.k), stream);
     const int blocks = blocks_for(view.n, tile, facts.multiprocessors * blocks_per_unit);
     const std::int64_t words = 2 * std::int64_t{parts_of(sums.weighted)} * view.k;
     if (entries.last != nullptr)
-        find_moves_kernel<<<blocks, threads, 0, stream>>>(view.n, stage.control, labels, entries);
+        enqueue(find_moves_kernel, blocks, threads, 0, stream, view.n, stage.control, labels, entries);
     const auto sort = [&](auto shared, std::size_t bytes) {
         constexpr bool Shared = decltype(shared)::value;
-        allow_memory(count_entries_kernel<Shared>, bytes);
-        count_entries_kernel<Shared><<<blocks, threads, bytes, stream>>>(view.n, stage.control, labels, entries, sums,
-                                                                         words * view.d, words, view.k);
-        allow_memory(place_entries_kernel<Shared>, bytes);
-        place_entries_kernel<Shared>
-            <<<blocks, threads, bytes, stream>>>(view.n, stage.control, labels, entries, view.k);
+        enqueue(count_entries_kernel<Shared>, blocks, threads, bytes, stream, view.n, stage.control, labels, entries,
+                sums, words * view.d, words, view.k);
+        enqueue(place_entries_kernel<Shared>, blocks, threads, bytes, stream, view.n, stage.control, labels, entries,
+                view.k);
     };
     const std::int64_t bytes = std::int64_t{view.k} * static_cast<std::int64_t>(sizeof(std::uint32_t));
     if (bytes <= facts.shared_bytes_per_block / blocks_per_unit - 8192)
         sort(std::true_type(), static_cast<std::size_t>(bytes));
     else
         sort(std::false_type(), 0);
-    launched("sort of entries");
 }
 
 template void sort_entries<float>(const Stage<float> &, const View<float> &, const std::int32_t *, const Entries &,

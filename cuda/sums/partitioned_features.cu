@@ -47,13 +47,11 @@ void sum(const Stage<T> &stage, const View<T> &view, const std::int32_t *labels,
     while (threads < 256 && std::int64_t{view.k} * threads * 2 * 8 <= room)
         threads *= 2;
     const std::size_t bytes = static_cast<std::size_t>(view.k) * static_cast<std::size_t>(threads) * 8;
-    allow_memory(partitioned_kernel<T>, bytes);
     const std::int64_t least = (view.n + rows_per_block - 1) / rows_per_block;
     const std::int64_t blocks =
         std::max<std::int64_t>(least, blocks_for(view.n, 256, stage.context.facts.multiprocessors * 8));
-    const dim3 grid(static_cast<unsigned>(blocks), static_cast<unsigned>((view.d + threads - 1) / threads));
-    partitioned_kernel<<<grid, threads, bytes, stage.stream>>>(view, stage.control, labels, totals);
-    launched("partitioned_kernel");
+    enqueue(partitioned_kernel<T>, {blocks, (view.d + threads - 1) / threads}, threads, bytes, stage.stream, view,
+            stage.control, labels, totals);
 }
 
 } // namespace

@@ -126,8 +126,7 @@ void launch_runs(const Stage<T> &stage, const View<T> &view, const Entries &entr
     const auto kernel = runs_kernel<T, Values, Weighted>;
     const int most = resident_blocks(stage.context, kernel, threads, 0);
     const int blocks = blocks_for(view.n * (view.d / Values), threads * ahead, most);
-    kernel<<<blocks, threads, 0, stage.stream>>>(view, stage.control, entries, sums);
-    launched("runs_kernel");
+    enqueue(kernel, blocks, threads, 0, stage.stream, view, stage.control, entries, sums);
 }
 
 // Adds the entries to the sums of the view's part, by the widest pieces that all rows can be cut into.

@@ -18,11 +18,6 @@ struct Features {
     {
         return feature_integer(view, row, f, scaling_of(view, f), view.part);
     }
-    template <typename T>
-    __device__ static Split limbs(const View<T> &view, std::int64_t row, int f)
-    {
-        return split_limbs(integer(view, row, f));
-    }
     // Whether the limbs of any number of rows fit 32 bits.
     template <typename T>
     __device__ static bool is_count(const View<T> &)
@@ -43,11 +38,6 @@ struct Masses {
         return view.weights == nullptr
                    ? 1
                    : quantise_part(view.weights[row], power_of_two(view.weight_exponent), view.part);
-    }
-    template <typename T>
-    __device__ static Split limbs(const View<T> &view, std::int64_t row, int)
-    {
-        return mass_limbs(view, row, view.part);
     }
     template <typename T>
     __device__ static bool is_count(const View<T> &view)

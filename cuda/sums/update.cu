@@ -219,9 +219,8 @@ template <typename T>
 void update(const UpdateArguments<T> &arguments, cudaStream_t stream)
 {
     const auto blocks = [&](int clusters) { return static_cast<unsigned>((arguments.k + clusters - 1) / clusters); };
-    find_empty_kernel<<<blocks(threads), threads, 0, stream>>>(arguments);
-    update_kernel<<<std::min(blocks(Tile(arguments.d).clusters), 4096u), threads, 0, stream>>>(arguments);
-    launched("update_kernel");
+    enqueue(find_empty_kernel<T>, blocks(threads), threads, 0, stream, arguments);
+    enqueue(update_kernel<T>, std::min(blocks(Tile(arguments.d).clusters), 4096u), threads, 0, stream, arguments);
 }
 
 template void update<float>(const UpdateArguments<float> &, cudaStream_t);

@@ -26,9 +26,8 @@ struct Case {
           centroids(owner.budget, static_cast<std::size_t>(k) * static_cast<std::size_t>(d)),
           expected(owner.budget, static_cast<std::size_t>(n)), labels(owner.budget, static_cast<std::size_t>(n))
     {
-        make_rows<<<2048, 256, 0, stream()>>>(values.get(), n, d, kind);
-        draw_centroids<<<256, 128, 0, stream()>>>(values.get(), n, d, k, centroids.get());
-        launched("make_rows");
+        enqueue(make_rows<T>, 2048, 256, 0, stream(), values.get(), n, d, kind);
+        enqueue(draw_centroids<T>, 256, 128, 0, stream(), values.get(), n, d, k, centroids.get());
         view = {values.get(), nullptr, n, d, k, centroids.get(), nullptr, 0};
         control = DeviceArray<Control>(owner.budget, 1);
         control.fill_zero(stream());

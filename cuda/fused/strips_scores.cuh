@@ -1,4 +1,4 @@
-// halves.cuh - float32 products on the tensor cores: values split into two fp16 each, scores
+// strips_scores.cuh - float32 products on the tensor cores: values split into two fp16 each, scores
 // with a proven bound, and the candidates that the bound leaves.
 //
 // Scores. With x' = fl(x - s), c' = fl(c - s), both times a power of two that brings the larger
@@ -52,13 +52,6 @@ __device__ inline HalfScale half_scale(float x, float r)
     const float scale = __int_as_float((exponent + 127) << 23);
     const float reach = x * scale, bias = 0.5f * reach * reach + 16.0f; // 2^-10 of 128^2: more than any error
     return {scale, bias, true};
-}
-
-// Two values side by side in a register, the first one in the lower half.
-__device__ inline unsigned pack_halves(float low, float high)
-{
-    const __half2 pair = __floats2half2_rn(low, high);
-    return *reinterpret_cast<const unsigned *>(&pair);
 }
 
 __device__ inline float upper_half(float value)
