@@ -15,8 +15,8 @@
 //   S_j <= S_m + M + N,   M = 2 |a| r + (2 (v + |a|) + R) R + e,   N = 2 |a| r + 2 (v + 3 |a| + 2 R) R + e;
 // S_m + M is the row's threshold for the second pass. In M + N the terms 4 |a| r stand for 2 |a| |c~_j - c~_m|, which
 // is 2 |a| (|u_j| + |u_m|) <= 4 |a| (v + |a| + R) at most: the lesser of both serves. r is at most |x~| + v + 2 |a| + 2
-// R. Halved scores that start from the constant err by 18 x 2^-23 s at most for each sixteen (fused/strips_scores.cuh), s =
-// r^2 / 2 + |x~| r, the constant by 2^-23 s, a limit by as much; those in float32 err by less.
+// R. Halved scores that start from the constant err by 18 x 2^-23 s at most for each sixteen (fused/strips_scores.cuh),
+// s = r^2 / 2 + |x~| r, the constant by 2^-23 s, a limit by as much; those in float32 err by less.
 #pragma once
 
 #include "assign/tensor_passes.cuh"
