@@ -136,23 +136,15 @@ struct Search {
 static bool search(PlanState *node, void *argument)
 {
     Search *const state = (Search *)argument;
-    ParallelExecutorInfo *parallel;
-    int workers;
+    const ParallelExecutorInfo *const parallel = IsA(node, GatherState)        ? ((GatherState *)node)->pei
+                                                 : IsA(node, GatherMergeState) ? ((GatherMergeState *)node)->pei
+                                                                               : NULL;
 
-    if (IsA(node, GatherState)) {
-        parallel = ((GatherState *)node)->pei;
-        workers = ((GatherState *)node)->nworkers_launched;
-    } else if (IsA(node, GatherMergeState)) {
-        parallel = ((GatherMergeState *)node)->pei;
-        workers = ((GatherMergeState *)node)->nworkers_launched;
-    } else {
-        return pgkm_planstate_tree_walker(node, search, argument);
-    }
     if (parallel == NULL || parallel->pcxt->seg == NULL ||
         !lie_in(state->shared, parallel->area, dsm_segment_handle(parallel->pcxt->seg)))
-        return false;
+        return pgkm_planstate_tree_walker(node, search, argument);
     state->gather = node;
-    state->processes = workers + 1; /* the leader counts as one, whether it takes part or not */
+    state->processes = parallel->pcxt->nworkers_launched + 1; /* the leader counts, whether it takes part or not */
     state->area = parallel->area;
     return true;
 }

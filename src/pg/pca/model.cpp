@@ -82,9 +82,8 @@ void pgkm_pca_model_read(Datum composite, MemoryContext context, PgkmPcaModel *m
     for (int32 j = 0; j < count; ++j)
         if (model->explained_variance[j] < 0)
             pgkm_raise_field(&from, "explained_variance", at_least_0);
-    model->explained_variance_ratio =
-        pgkm_model_numbers(&from, "explained_variance_ratio", "hold n_components finite values", {count});
-    model->singular_values = pgkm_model_numbers(&from, "singular_values", "hold n_components finite values", {count});
+    for (const char *const name : {"explained_variance_ratio", "singular_values"})
+        (void)pgkm_model_numbers(&from, name, "hold n_components finite values", {count});
     model->deviation = read_deviation(&from, model);
     model->fills = pgkm_model_fills(&from, model->d);
 }

@@ -14,8 +14,6 @@ struct PgkmPcaModel {
     const double *scale;      /* d, or NULL unless standardized */
     const double *components; /* n_components x d */
     const double *explained_variance;
-    const double *explained_variance_ratio;
-    const double *singular_values;
     const double *deviation; /* n_components: what whitening divides by; all 1 without */
     const double *fills;     /* d: what stands in the place of NULLs; or NULL */
 };
