@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 namespace pgkm::cpu {
 namespace {
@@ -22,11 +23,14 @@ Geometry<T>::Geometry(const Rows<T> &rows)
 template <typename T>
 Geometry<T>::Room::Room(const Rows<T> &rows)
     : wide(rows.context.budget, rows.k, rows.d), distance(rows.context.budget, std::int64_t{rows.k} * rows.k),
+      all(rows.context.budget, rows.k),
       at_once(static_cast<std::int32_t>(
           std::clamp<std::int64_t>(work_per_poll / (std::int64_t{width} * rows.d) / list_panel, 1, 64) * list_panel))
 {
+    std::iota(all.begin(), all.end(), 0);
     for (int worker = 0; worker < rows.pool.size(); ++worker) {
         block.emplace_back(rows.context.budget, std::int64_t{width} * rows.d);
+        squares.emplace_back(rows.context.budget, std::int64_t{width} * at_once);
         apart.emplace_back(rows.context.budget, std::int64_t{width} * at_once);
     }
 }
@@ -81,6 +85,8 @@ void Geometry<T>::measure()
     Room &room = *room_;
     rows_.for_ranges(k_, width, [&](std::int64_t first, std::int64_t last, int worker) {
         double *points = room.block[worker].data();
+        double *squares = room.squares[worker].data();
+        float *own = room.apart[worker].data();
         const int count = static_cast<int>(last - first);
         const T *rows[width];
         float nearest[width];
@@ -91,15 +97,16 @@ void Geometry<T>::measure()
         for (std::int32_t j = 0; j < k_; j += room.at_once) {
             rows_.context.poll();
             const int size = std::min(room.at_once, k_ - j);
-            float *own = room.apart[worker].data();
-            kernels_.apart(points, width, rows_.d, room.wide.data() + std::int64_t{j} * rows_.d, size, own);
-            for (int q = 0; q < size; ++q, own += width) {
+            kernels_.distances(points, width, rows_.d, room.wide.data(), room.all.data() + j, size, squares);
+            list_kernels(rows_.context.instruction_set).roots(squares, size * width, nullptr, own);
+            for (int q = 0; q < size; ++q) {
+                float *line = own + std::ptrdiff_t{q} * width;
                 // Distances are symmetric: these go to the line of the other centroid.
-                std::copy_n(own, count, room.distance.data() + std::int64_t{j + q} * k_ + first);
+                std::copy_n(line, count, room.distance.data() + std::int64_t{j + q} * k_ + first);
                 if (j + q >= first && j + q < last)
-                    own[j + q - first] = std::numeric_limits<float>::infinity();
+                    line[j + q - first] = std::numeric_limits<float>::infinity();
                 for (int i = 0; i < width; ++i)
-                    nearest[i] = std::min(nearest[i], own[i]);
+                    nearest[i] = std::min(nearest[i], line[i]);
             }
         }
         for (int i = 0; i < count; ++i)

@@ -18,14 +18,13 @@ class Geometry {
     explicit Geometry(const Rows<T> &rows);
 
     // New centroids, k x d; `distances` says whether those between them are wanted this time.
-    // Without them there is neither wide() nor distance(), and drift().half is 0, or what the caller writes to half().
+    // Without them there is neither wide() nor distance(), and drift().half is 0.
     void set(const T *centroids, bool distances);
-    float *half() { return half_.data(); }
 
     // In float64; row k is at infinity, to fill up lists.
     const double *wide() const { return room_->wide.data(); }
     Drift drift() const { return {own_.data(), others_.data(), half_.data()}; }
-    // Distances of centroid a to all, rounded down; 0 to itself.
+    // Distances of centroid a to all, rounded down; to itself 0 or a little less.
     const float *distance(std::int32_t a) const { return room_->distance.data() + std::int64_t{a} * k_; }
     // `count` centroids (<= k) that lie apart: each is the farthest from those before it.
     std::vector<std::int32_t> spread(std::int32_t count) const;
@@ -34,9 +33,10 @@ class Geometry {
     struct Room {
         explicit Room(const Rows<T> &rows);
         WideCentroids wide;
-        Buffer<float> distance;            // k x k
-        std::int32_t at_once;              // centroids between two looks at the cancel flag
-        std::vector<Buffer<double>> block; // of each worker
+        Buffer<float> distance;                     // k x k
+        Buffer<std::int32_t> all;                   // 0 .. k - 1
+        std::int32_t at_once;                       // centroids between two looks at the cancel flag
+        std::vector<Buffer<double>> block, squares; // of each worker
         std::vector<Buffer<float>> apart;
     };
     void follow(const T *centroids);

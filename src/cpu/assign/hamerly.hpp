@@ -33,7 +33,7 @@ class Hamerly final : public Assigner<T> {
 
   private:
     static constexpr int width = block_step;
-    // Rows after which a worker judges whether lists spare enough of the centroids.
+    // Rows after which a worker judges whether exact upper bounds spare enough of them.
     static constexpr std::int64_t trial_rows = 2048;
 
     struct Scratch {
@@ -61,8 +61,6 @@ class Hamerly final : public Assigner<T> {
                       std::int32_t *labels);
     void search(Scratch &scratch, int lanes, int listed);
     void filter(int worker, std::int64_t first, const std::int32_t *rows, int count, std::int32_t *labels);
-    // Whether all rows that need another look go to the filter.
-    bool has_lists(const Scratch &scratch) const;
 
     Rows<T> rows_;
     int rows_at_once_;
@@ -75,7 +73,7 @@ class Hamerly final : public Assigner<T> {
     std::vector<std::int32_t> pivots_;
     const T *centroids_ = nullptr;
     bool first_ = true;
-    bool lists_ = true; // whether lists of centroids are tried
+    bool lists_ = true; // whether rows meet lists of centroids before the filter
 };
 
 } // namespace pgkm::cpu

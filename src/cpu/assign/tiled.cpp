@@ -213,9 +213,9 @@ void Tiled<T>::give_bounds(Scratch &own, const std::int32_t *labels, const Bound
         most[i] = std::min(most[i], own.upper[i]);
         least[i] = std::min(least[i], own.lower[i]);
     }
-    float above[tiled_width], unused[tiled_width], below[tiled_width];
+    float above[tiled_width], below[tiled_width];
     list_kernels(rows_.context.instruction_set).roots(most, tiled_width, above, nullptr);
-    list_kernels(rows_.context.instruction_set).roots(least, tiled_width, unused, below);
+    list_kernels(rows_.context.instruction_set).roots(least, tiled_width, nullptr, below);
     const bool has_twins = centroids_.count() < rows_.k;
     for (int i = 0; i < block.count; ++i) {
         const bool is_open = block.found[i] < 0;

@@ -19,7 +19,7 @@ template <typename T>
 class BitFilter final : public Filter<T> {
   public:
     BitFilter(const Rows<T> &rows, std::shared_ptr<const BitRows<T>> bits)
-        : Filter<T>(rows.k), rows_(rows), bits_(std::move(bits)), kernels_(bit_kernels(rows.context.instruction_set)),
+        : rows_(rows), bits_(std::move(bits)), kernels_(bit_kernels(rows.context.instruction_set)),
           width_((rows.k + bit_step - 1) / bit_step * bit_step), start_(rows.context.budget, width_),
           steps_(rows.context.budget, width_ * rows.d)
     {

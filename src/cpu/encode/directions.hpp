@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "cpu/kernels/score_kernels.hpp"
 #include "cpu/rows.hpp"
 
 namespace pgkm::cpu {
@@ -16,12 +15,8 @@ struct Directions {
 };
 
 // Up to `most` directions, nearly orthonormal, of the rows less `shift` (d): three rounds of subspace iteration on up
-// to 512 rows that lie evenly in the data. None where the sample has no spread, is not finite, or finds no memory.
+// to 256 rows that lie evenly in the data. None where the sample has no spread or is not finite.
 template <typename T>
 Directions find_directions(const Rows<T> &rows, const T *shift, std::int32_t most);
-
-// Left's panels for ScoreKernels::add: panel[p][f * tiled_panel + j] = sign * matrix[(p * tiled_panel + j) * d + f];
-// rows beyond `count` are 0.
-void fill_panels(const float *matrix, std::int64_t count, std::int64_t d, std::int64_t panels, float sign, float *out);
 
 } // namespace pgkm::cpu

@@ -90,17 +90,10 @@ class Filter {
     // more.
     virtual void squares(const FilterBlock &block, const float *others, double *most, double *least) const = 0;
 
-    // half[id] receives half the distance from a centroid to the nearest other one, at most.
-    virtual void halve_distances(float *half) { std::fill_n(half, k_, 0.0f); }
-
     // Whether scores are so cheap that rows need no short lists of centroids.
     virtual bool is_quick() const = 0;
     // Whether a row's distance to its own centroid costs less than its scores.
     virtual bool is_dearer_than_a_distance() const { return true; }
-
-  protected:
-    explicit Filter(std::int32_t k) : k_(k) {}
-    std::int32_t k_;
 };
 
 } // namespace pgkm::cpu

@@ -34,7 +34,7 @@ template <typename T>
 class Int16Filter final : public Filter<T> {
   public:
     Int16Filter(const Rows<T> &rows, std::shared_ptr<const Int16Rows<T>> integers)
-        : Filter<T>(rows.k), rows_(rows), integers_(std::move(integers)), code_(integers_->code()),
+        : rows_(rows), integers_(std::move(integers)), code_(integers_->code()),
           kernels_(int16_kernels(rows.context.instruction_set)),
           score_kernels_(score_kernels(rows.context.instruction_set)), pairs_((rows.d + 1) / 2),
           centroids_(rows.context.budget, panels_for(rows.k) * tiled_panel, rows.d)

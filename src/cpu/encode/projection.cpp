@@ -237,14 +237,16 @@ Projection<T>::Projection(const Rows<T> &rows, std::shared_ptr<const Centre<T>> 
                           std::int32_t count)
     : context_(rows.context), d_(rows.d), kernels_(score_kernels(rows.context.instruction_set)),
       centre_(std::move(centre)), count_(count), features_((count / 8 + 1) * 8),
-      onto_(rows.context.budget, std::int64_t{features_} * rows.d),
+      onto_(rows.context.budget, std::int64_t{features_} * rows.d, 0.0f),
       out_(rows.context.budget, padded(rows.d) * count, 0.0f), zeros_(rows.context.budget, features_, 0.0f),
       values_(rows.context.budget, rows.n * features_)
 {
-    fill_panels(directions.values.data(), count, rows.d, features_ / tiled_panel, 1.0f, onto_.data());
-    for (std::int64_t f = 0; f < rows.d; ++f)
-        for (std::int32_t j = 0; j < count; ++j)
-            out_[(f / tiled_panel * count + j) * tiled_panel + f % tiled_panel] = -directions.values[j * rows.d + f];
+    for (std::int32_t j = 0; j < count; ++j)
+        for (std::int64_t f = 0; f < rows.d; ++f) {
+            const float value = directions.values[j * rows.d + f];
+            onto_[(j / tiled_panel * rows.d + f) * tiled_panel + j % tiled_panel] = value;
+            out_[(f / tiled_panel * count + j) * tiled_panel + f % tiled_panel] = -value;
+        }
 }
 
 template <typename T>

@@ -15,7 +15,6 @@
 
 #include "cpu/encode/projection.hpp"
 #include "cpu/encode/score_bound.hpp"
-#include "cpu/kernels/bounds.hpp"
 
 namespace pgkm::cpu {
 namespace {
@@ -26,8 +25,8 @@ template <typename T>
 class ProjectionFilter final : public Filter<T> {
   public:
     ProjectionFilter(const Rows<T> &rows, std::shared_ptr<const Projection<T>> projection)
-        : Filter<T>(rows.k), rows_(rows), projection_(std::move(projection)),
-          kernels_(score_kernels(rows.context.instruction_set)), features_(projection_->features())
+        : rows_(rows), projection_(std::move(projection)), kernels_(score_kernels(rows.context.instruction_set)),
+          features_(projection_->features())
     {
         const std::int64_t all = panels_for(rows.k) * tiled_panel;
         range_ = std::min(range_for(features_, most_at_once), all);
@@ -43,7 +42,6 @@ class ProjectionFilter final : public Filter<T> {
     bool set(const DifferentCentroids<T> &centroids) override
     {
         const std::int64_t count = centroids.count();
-        centroids_ = &centroids;
         std::vector<double> lengths((count + tiled_width - 1) / tiled_width);
         rows_.for_ranges(count, tiled_width, [&](std::int64_t first, std::int64_t, int worker) {
             lengths[first / tiled_width] = project(centroids, first, packed_[worker].data(), image_[worker].data());
@@ -73,37 +71,6 @@ class ProjectionFilter final : public Filter<T> {
             images[i] = projection_->row(rows[i]);
         kernels_.pack(images, block.count, features_, static_cast<const float *>(nullptr), block.image.data());
         reach(block);
-    }
-
-    // Of those of the centroids' projections.
-    void halve_distances(float *half) override
-    {
-        std::fill_n(half, rows_.k, 0.0f);
-        const std::int64_t count = centroids_->count(), all = panels_for(count) * tiled_panel;
-        rows_.for_ranges(count, tiled_width, [&](std::int64_t first, std::int64_t last, int) {
-            FilterBlock block;
-            prepare(block);
-            block.forget(static_cast<int>(last - first));
-            for (int i = 0; i < tiled_width; ++i) {
-                const std::int64_t j = std::min<std::int64_t>(first + i, count - 1);
-                for (int f = 0; f < features_; ++f)
-                    block.image[f * tiled_width + i] =
-                        -panels_[(j / tiled_panel * features_ + f) * tiled_panel + j % tiled_panel];
-            }
-            reach(block);
-            for (std::int64_t c = 0; c < all; c += range_)
-                score(block, c, std::min(range_, all - c));
-            float others[tiled_width];
-            double unused[tiled_width], squares_below[tiled_width];
-            for (int i = 0; i < tiled_width; ++i)
-                others[i] = static_cast<std::int64_t>(block.index[i]) == first + i ? block.second[i] : block.best[i];
-            squares(block, others, unused, squares_below);
-            for (int i = 0; i < block.count; ++i) {
-                const std::int32_t id = centroids_->id(first + i);
-                if (block.found[i] >= 0 && !centroids_->has_twin(id))
-                    half[id] = std::max(0.0f, distance_below(squares_below[i])) * 0.5f;
-            }
-        });
     }
 
     void score(FilterBlock &block, std::int64_t first, std::int64_t size) const override
@@ -210,7 +177,6 @@ class ProjectionFilter final : public Filter<T> {
     Buffer<float> rest_;                        // last feature of each
     std::vector<Buffer<float>> packed_, image_; // of each worker, for centroids
     ScoreBound bound_;
-    const DifferentCentroids<T> *centroids_ = nullptr;
     double error_ = 0.0; // of the centroids' projections, at most
 };
 

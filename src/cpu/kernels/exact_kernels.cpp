@@ -13,7 +13,6 @@
 #include "cpu/kernels/per_target.hpp"
 
 #include "cpu/kernels/pack-inl.hpp"
-#include "cpu/kernels/bounds.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace pgkm::cpu::HWY_NAMESPACE {
@@ -154,41 +153,6 @@ void distances(const double *block, int width, int d, const double *wide, const 
     }
 }
 
-// distance_below() of bounds.hpp, at least 0.
-HWY_INLINE auto root_below(Vector square)
-{
-    const hn::Rebind<float, Tag> narrow;
-    const auto largest = hn::Set(tag, static_cast<double>(std::numeric_limits<float>::max()));
-    const auto root = hn::DemoteTo(narrow, hn::Min(hn::Sqrt(square), largest));
-    return hn::Max(hn::Zero(narrow),
-                   hn::Sub(hn::Mul(root, hn::Set(narrow, 1.0f - outward)), hn::Set(narrow, outward_step)));
-}
-
-template <int D_>
-void apart_for(const double *block, int width, int d, const double *wide, int count, float *out)
-{
-    const hn::Rebind<float, Tag> narrow;
-    for (int q = 0; q < count; q += list_panel) {
-        const double *c[list_panel];
-        for (int j = 0; j < list_panel; ++j)
-            c[j] = wide + std::ptrdiff_t{std::min(q + j, count - 1)} * d;
-        for (int i = 0; i < width; i += lanes) {
-            Vector sum[list_panel][1];
-            tile<D_, 1>(block + i, width, d, c, sum);
-            HWY_UNROLL(4)
-            for (int j = 0; j < list_panel; ++j)
-                hn::StoreU(root_below(sum[j][0]), narrow, out + static_cast<std::ptrdiff_t>(q + j) * width + i);
-        }
-    }
-}
-
-void apart(const double *block, int width, int d, const double *wide, int count, float *out)
-{
-    static constexpr decltype(&apart_for<0>) by_features[] = {apart_for<0>, apart_for<1>, apart_for<2>, apart_for<3>,
-                                                              apart_for<4>};
-    by_features[d <= 4 ? d : 0](block, width, d, wide, count, out);
-}
-
 inline constexpr int pairs = 8;
 
 // The differences of one pair's features come as vectors; the sum must take them one by one.
@@ -287,5 +251,5 @@ void estimates(const T *x, const T *const *c, int count, int d, T *out)
 } // namespace pgkm::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
-PGKM_KERNELS(ExactKernels, exact_kernels, {pack<float>, pack<double>}, nearest, nearest_listed, distances, apart,
+PGKM_KERNELS(ExactKernels, exact_kernels, {pack<float>, pack<double>}, nearest, nearest_listed, distances,
              {pairs_of<float>, pairs_of<double>}, {estimates<float>, estimates<double>})

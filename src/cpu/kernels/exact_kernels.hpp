@@ -40,10 +40,6 @@ struct ExactKernels {
     void (*distances)(const double *block, int width, int d, const double *wide, const std::int32_t *list, int count,
                       double *out);
 
-    // out[j * width + i]: the distance from point i to row j of `wide`, rounded down, at least 0. There is room for a
-    // multiple of list_panel rows, of which only `count` are right.
-    void (*apart)(const double *block, int width, int d, const double *wide, int count, float *out);
-
     // out[i] = D(x[i], c[i]) for i < count, of d features each.
     template <typename T>
     using Pairs = void(const T *const *x, const T *const *c, std::int64_t count, int d, double *out);

@@ -124,8 +124,9 @@ void roots(const double *squares, int count, float *above, float *below)
     const auto step = hn::Set(narrow, outward_step);
     for (int i = 0; i < count; i += lanes) {
         const Vector root = hn::Sqrt(hn::LoadU(tag, squares + i));
-        hn::StoreU(hn::Add(hn::Mul(hn::DemoteTo(narrow, root), hn::Set(narrow, 1.0f + outward)), step), narrow,
-                   above + i);
+        if (above != nullptr)
+            hn::StoreU(hn::Add(hn::Mul(hn::DemoteTo(narrow, root), hn::Set(narrow, 1.0f + outward)), step), narrow,
+                       above + i);
         if (below != nullptr)
             hn::StoreU(
                 hn::Sub(hn::Mul(hn::DemoteTo(narrow, hn::Min(root, largest)), hn::Set(narrow, 1.0f - outward)), step),

@@ -36,7 +36,7 @@ struct ListKernels {
     int (*select)(const float *distance, int count, float radius, std::int32_t *list, float *beyond);
 
     // above[i] and below[i] bound the distances of which squares[i] is the exact D; count is a
-    // multiple of list_step. below may be NULL.
+    // multiple of list_step. One of them may be NULL.
     void (*roots)(const double *squares, int count, float *above, float *below);
 };
 

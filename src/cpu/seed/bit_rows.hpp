@@ -19,13 +19,6 @@ namespace pgkm::cpu {
 template <typename T>
 class BitRowTrials {
   public:
-    // Rows without weights, of which memory allows what is kept here beside their bits.
-    static bool may_serve(const BlockRunner &runner, const SeedRows<T> &rows)
-    {
-        const auto n = static_cast<std::uint64_t>(rows.n);
-        return rows.weights == nullptr && runner.budget().allows(n * (sizeof(std::int32_t) + 1) + (1 << 16));
-    }
-
     BitRowTrials(const BlockRunner &runner, const SeedRows<T> &rows, double *nearest, std::int32_t *labels, int most,
                  const BitRows<T> &bits)
         : runner_(runner), rows_(rows), kernels_(bit_kernels(runner.instruction_set())), nearest_(nearest),

@@ -107,7 +107,7 @@ void SeedSampler<T>::extend(std::int32_t k)
     Rows<T> all(context, runner_.is_threaded() ? context.pool : alone, rows_.values, rows_.n, rows_.d, k);
     all.data = rows_.data;
     const std::shared_ptr<EncodedRows<T>> encoded = EncodedRows<T>::of(all);
-    if (BitRowTrials<T>::may_serve(runner_, rows_))
+    if (rows_.weights == nullptr)
         if (const auto bits = encoded->bits(all); bits && bits->counts_distances())
             if (const auto trials = unless_short([&] {
                     return std::make_unique<BitRowTrials<T>>(runner_, rows_, nearest_.data(), labels_.data(),
