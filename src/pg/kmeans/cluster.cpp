@@ -7,12 +7,10 @@
 #include "pg/table/update.h"
 
 extern "C" {
-#include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
 #include "lib/stringinfo.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
-#include "utils/syscache.h"
 
 PG_FUNCTION_INFO_V1(pgkm_kmeans_cluster);
 }
@@ -52,20 +50,13 @@ static void append_conditions(StringInfo sql, const TableCall *call)
     }
 }
 
-/* kmeans_predict(kmeans_model, "any"). */
-static Oid find_predict(Oid schema, Oid model)
-{
-    const Oid types[] = {model, ANYOID};
-
-    return GetSysCacheOid3(PROCNAMEARGSNSP, Anum_pg_proc_oid, CStringGetDatum("kmeans_predict"),
-                           PointerGetDatum(buildoidvector(types, lengthof(types))), ObjectIdGetDatum(schema));
-}
-
 /* The labels of rows that are not here, by what their values say; NULL where there is no result. */
 static const LabelExpression *labels_by_value(const TableCall *call, const PgkmResult *result, FunctionCallInfo fcinfo)
 {
     const TupleDesc tupdesc = pgkm_model_tupdesc(fcinfo);
     const bool real = table_columns_element(call->features, call->n_features) == PGKM_FLOAT32;
+    const Oid types[] = {tupdesc->tdtypeid, ANYOID}; /* of kmeans_predict(model, "any") */
+    const Oid schema = get_func_namespace(fcinfo->flinfo->fn_oid);
     LabelExpression *const labels = (LabelExpression *)palloc(sizeof(LabelExpression));
     StringInfoData condition;
     StringInfoData features;
@@ -77,9 +68,8 @@ static const LabelExpression *labels_by_value(const TableCall *call, const PgkmR
     appendStringInfoString(&condition, "true");
     initStringInfo(&features);
     append_features(&features, call, real);
-    *labels = {condition.data, features.data,
-               find_predict(get_func_namespace(fcinfo->flinfo->fn_oid), tupdesc->tdtypeid), tupdesc->tdtypeid,
-               pgkm_model_build(result, &call->request, (Datum)0, call->fills, tupdesc)};
+    *labels = {condition.data, features.data, table_find_function(schema, "kmeans_predict", types, lengthof(types)),
+               tupdesc->tdtypeid, pgkm_model_build(result, &call->request, (Datum)0, call->fills, tupdesc)};
     return labels;
 }
 

@@ -111,9 +111,10 @@ static double threshold_argument(FunctionCallInfo fcinfo)
 static TableRows *read_rows(TableCall *call, FunctionCallInfo fcinfo, const PgkmModel *model)
 {
     call->need_direction = model->metric == PGKM_COSINE && model->center == NULL;
-    call->arguments = table_arguments(fcinfo, 0, 0);
-    call->arguments.nulls = fcinfo->args[OUTLIER_NULLS];
-    call->arguments.filter = fcinfo->args[OUTLIER_FILTER];
+    call->arguments = {.relation = table_call_relation(fcinfo),
+                       .features = fcinfo->args[TABLE_FEATURES],
+                       .nulls = fcinfo->args[OUTLIER_NULLS],
+                       .filter = fcinfo->args[OUTLIER_FILTER]};
     table_call_find(call, TABLE_LOCATE);
     call->keeps_missing = model->fills != NULL;
     if (call->keeps_missing && PG_ARGISNULL(OUTLIER_NULLS))

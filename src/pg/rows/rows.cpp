@@ -179,14 +179,14 @@ void pgkm_rows_append(PgkmRows *rows, const char *values, const char *weights, i
 
 PgkmPoints pgkm_rows_points(const PgkmRows *rows)
 {
-    PgkmPoints points;
+    return {rows->values, rows->element, rows->n, rows->d, rows->weighted ? rows->weights : NULL};
+}
 
-    points.values = rows->values;
-    points.element = rows->element;
-    points.n = rows->n;
-    points.d = rows->d;
-    points.weights = rows->weighted ? rows->weights : NULL;
-    return points;
+PgkmPoints pgkm_no_points(PgkmElement element, int32 d, bool weighted)
+{
+    static const double none = 0;
+
+    return {&none, element, 0, d, weighted ? &none : NULL};
 }
 
 void pgkm_rows_clear(PgkmRows *rows)

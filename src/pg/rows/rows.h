@@ -78,7 +78,8 @@ bool pgkm_rows_add(PgkmRows *rows, const PgkmVector *vector, double weight, Pgkm
 /* Appends n rows, and their weights when weighted, from unaligned memory. */
 void pgkm_rows_append(PgkmRows *rows, const char *values, const char *weights, int64 n);
 
-/* The rows as the engine takes them. */
+/* The rows as the engine takes them, and none of such rows. */
 PgkmPoints pgkm_rows_points(const PgkmRows *rows);
+PgkmPoints pgkm_no_points(PgkmElement element, int32 d, bool weighted);
 
 #endif

@@ -222,9 +222,9 @@ int64 scan_expected_rows(const DirectScan *scan)
 
 PgkmPoints scan_no_points(const DirectScan *scan)
 {
-    static const double none = 0;
+    const ScanPlan *const plan = scan->plan;
 
-    return {&none, scan->plan->decoder.element, 0, scan->plan->d, scan->plan->query.weight == NULL ? NULL : &none};
+    return pgkm_no_points(plan->decoder.element, plan->d, plan->query.weight != NULL);
 }
 
 TableRows *scan_finish(DirectScan *scan, uint64 streamed_bytes, int32 *workers)

@@ -25,21 +25,18 @@ Oid table_call_relation(FunctionCallInfo fcinfo)
     return DatumGetObjectId(pgkm_required(&fcinfo->args[TABLE_RELATION], "relation"));
 }
 
-TableArguments table_arguments(FunctionCallInfo fcinfo, int first, int count)
+TableArguments table_arguments(FunctionCallInfo fcinfo, int first)
 {
-    const NullableDatum *const given = fcinfo->args;
-    NullableDatum common[5];
+    const NullableDatum *const given = fcinfo->args + first;
 
-    for (int i = 0; i < (int)lengthof(common); ++i)
-        common[i] = i < count ? given[first + i] : NullableDatum{0, true};
     return {table_call_relation(fcinfo),
-            given[TABLE_FEATURES],
-            common[0],
-            common[1],
-            common[2],
-            common[3],
-            common[4],
-            first + count};
+            fcinfo->args[TABLE_FEATURES],
+            given[0],
+            given[1],
+            given[2],
+            given[3],
+            given[4],
+            first + 5};
 }
 
 TableCall *table_call_create(void)

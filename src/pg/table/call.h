@@ -18,12 +18,12 @@ enum TableArgument { TABLE_RELATION, TABLE_FEATURES, TABLE_K, TABLE_OPTIONS };
 struct TableArguments {
     Oid relation;
     NullableDatum features;
-    NullableDatum options; /* a composite */
-    NullableDatum weight;
-    NullableDatum nulls;
-    NullableDatum filter;
-    NullableDatum memory;
-    int next; /* the argument behind these: the first of the function's own */
+    NullableDatum options = {0, true}; /* a composite */
+    NullableDatum weight = {0, true};
+    NullableDatum nulls = {0, true};
+    NullableDatum filter = {0, true};
+    NullableDatum memory = {0, true};
+    int next = 0; /* the argument behind these: the first of the function's own */
 };
 
 struct PgkmLoaded;
@@ -58,9 +58,9 @@ struct TableCall : TableColumns {
     PgkmLoaded *loaded;    /* the loaded rows that are used instead of the table's; or NULL */
 };
 
-/* Arguments of a function whose first ones are relation and features, and which has `count` of options, weight, nulls,
- * filter and memory in this order, from argument number `first` on. 22004 when relation is NULL. */
-TableArguments table_arguments(FunctionCallInfo fcinfo, int first, int count = 5);
+/* Arguments of a function whose first ones are relation and features, and which has options, weight, nulls, filter and
+ * memory in this order, from argument number `first` on. 22004 when relation is NULL. */
+TableArguments table_arguments(FunctionCallInfo fcinfo, int first);
 
 /* The relation as given; 22004 when it is NULL. */
 Oid table_call_relation(FunctionCallInfo fcinfo);

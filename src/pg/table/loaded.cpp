@@ -227,10 +227,11 @@ Datum pgkm_kmeans_load(PG_FUNCTION_ARGS)
     MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "kmeans loaded rows", ALLOCSET_SMALL_SIZES);
     TableCall *call = table_call_create();
 
-    call->arguments = table_arguments(fcinfo, 0, 0);
-    call->arguments.weight = fcinfo->args[LOAD_WEIGHT];
-    call->arguments.nulls = fcinfo->args[LOAD_NULLS];
-    call->arguments.filter = fcinfo->args[LOAD_FILTER];
+    call->arguments = {.relation = table_call_relation(fcinfo),
+                       .features = fcinfo->args[LOAD_FEATURES],
+                       .weight = fcinfo->args[LOAD_WEIGHT],
+                       .nulls = fcinfo->args[LOAD_NULLS],
+                       .filter = fcinfo->args[LOAD_FILTER]};
     table_call_find(call, TABLE_READ);
 
     unload(find(call));
@@ -268,8 +269,9 @@ Datum pgkm_kmeans_unload(PG_FUNCTION_ARGS)
     if (!everything)
         call->relation.id = table_call_relation(fcinfo);
     if (one) {
-        call->arguments = table_arguments(fcinfo, 0, 0);
-        call->arguments.weight = fcinfo->args[LOAD_WEIGHT];
+        call->arguments = {.relation = call->relation.id,
+                           .features = fcinfo->args[LOAD_FEATURES],
+                           .weight = fcinfo->args[LOAD_WEIGHT]};
         table_relation_find(&call->relation, call->relation.id, TABLE_READ, false);
         table_call_find_columns(call);
     }

@@ -13,14 +13,6 @@ extern "C" {
 #include "portability/instr_time.h"
 }
 
-static TableRows *no_rows(MemoryContext context)
-{
-    TableWants nothing;
-
-    memset(&nothing, 0, sizeof nothing);
-    return table_rows_create(context, nothing);
-}
-
 /* Has other servers load their rows, and reads those of this one meanwhile. NULL where this server has to read all. */
 static TableRows *read_with_nodes(TableCall *call, const TableQuery *query, MemoryContext context)
 {
@@ -33,7 +25,7 @@ static TableRows *read_with_nodes(TableCall *call, const TableQuery *query, Memo
         return NULL;
 
     TableRows *const rows =
-        local == NIL ? no_rows(context) : scan_finish(scan_begin(query, local, context), 0, &workers);
+        local == NIL ? table_rows_create(context, {}) : scan_finish(scan_begin(query, local, context), 0, &workers);
 
     if (nodes_await(call->nodes, element))
         return rows;
@@ -72,7 +64,7 @@ static TableRows *read_rows(TableCall *call, const TableQuery *query, MemoryCont
         call->stream = table_stream_begin(call, query, scan, context, report);
         report->way = "stream";
         if (call->stream != NULL)
-            return no_rows(context);
+            return table_rows_create(context, {});
     }
     report->way = "direct";
     if (call->memory == TABLE_MEMORY_AUTO)
@@ -178,12 +170,11 @@ static void request_nodes(TableCall *call)
 {
     const PgkmRows *const used = call->rows->used;
     PgkmRequest *const request = &call->request;
-    static const double none = 0;
 
     request->nodes = nodes_list(call->nodes, &request->n_nodes);
     if (used == NULL)
-        request->points = {&none, table_columns_element(call->features, call->n_features), 0,
-                           nodes_features(call->nodes), call->weight == NULL ? NULL : &none};
+        request->points = pgkm_no_points(table_columns_element(call->features, call->n_features),
+                                         nodes_features(call->nodes), call->weight != NULL);
     else if (nodes_rows(call->nodes) > 0 && used->d != nodes_features(call->nodes))
         ereport(ERROR,
                 (errcode(ERRCODE_INVALID_PARAMETER_VALUE),

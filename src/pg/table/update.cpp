@@ -73,13 +73,17 @@ struct LabelUpdate {
     LabelLookup lookup;
 };
 
+Oid table_find_function(Oid schema, const char *name, const Oid *types, int count)
+{
+    return GetSysCacheOid3(PROCNAMEARGSNSP, Anum_pg_proc_oid, CStringGetDatum(name),
+                           PointerGetDatum(buildoidvector(types, count)), ObjectIdGetDatum(schema));
+}
+
 /* A call of one of our functions on these arguments. */
 static Node *call_of(const LabelUpdate *update, const char *name, List *arguments)
 {
     static const Oid types[] = {INTERNALOID, OIDOID, TIDOID, INT4OID};
-    const Oid function = GetSysCacheOid3(PROCNAMEARGSNSP, Anum_pg_proc_oid, CStringGetDatum(name),
-                                         PointerGetDatum(buildoidvector(types, list_length(arguments))),
-                                         ObjectIdGetDatum(update->schema));
+    const Oid function = table_find_function(update->schema, name, types, list_length(arguments));
 
     return (Node *)makeFuncExpr(function, INT4OID, arguments, InvalidOid, InvalidOid, COERCE_EXPLICIT_CALL);
 }

@@ -62,6 +62,9 @@ struct LabelExpression {
 void table_write_by_value(const TableCall *call, const PgkmResult *result, const LabelExpression *by_value,
                           const LabelTarget *target, Oid function);
 
+/* The function of that name and these arguments in a schema. */
+Oid table_find_function(Oid schema, const char *name, const Oid *types, int count);
+
 /* Runs a utility statement as the caller. */
 void table_run_utility(const char *sql);
 
