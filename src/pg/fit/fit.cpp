@@ -24,7 +24,7 @@ int64 pgkm_k_argument(FunctionCallInfo fcinfo, int number, const char *name)
 }
 
 TableCall *fit_call_create(const FitKind *kind, const TableArguments &arguments, int64 k, const char *function,
-                           std::initializer_list<const char *> unusable)
+                           const char *const *unusable)
 {
     TableCall *const call = table_call_create(arguments);
     PgkmAnyOptions *const options = fit_options(&call->request);
@@ -34,8 +34,8 @@ TableCall *fit_call_create(const FitKind *kind, const TableArguments &arguments,
     call->request.k = k;
     pgkm_options_open(kind->options, &arguments.options, fields);
     pgkm_options_fields(kind->options, fields, call->context, options);
-    for (const char *option : unusable)
-        pgkm_options_refuse(kind->options, options, option, function);
+    for (; unusable != NULL && *unusable != NULL; ++unusable)
+        pgkm_options_refuse(kind->options, options, *unusable, function);
     if (kind->note_options != NULL)
         kind->note_options(call, fields);
     return call;

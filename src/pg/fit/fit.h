@@ -33,6 +33,10 @@ struct FitKind {
     /* The option because of which the fit needs all rows in memory here, and neither other servers can work on theirs
      * nor can rows be streamed; or NULL. NULL: there is none. */
     const char *(*needs_all_rows)(const PgkmRequest *request);
+
+    /* The options that are of one k, which a sweep cannot use; behind the last one NULL. NULL: it is no kind to sweep.
+     */
+    const char *const *of_one_k = NULL;
 };
 
 /* The options of a request, whatever its algorithm. */
@@ -52,10 +56,10 @@ static inline double fit_distance(double square, PgkmMetric metric)
 int64 pgkm_check_k(const NullableDatum *k, const char *name = "k");
 int64 pgkm_k_argument(FunctionCallInfo fcinfo, int number, const char *name = "k");
 
-/* A call with these arguments, their options, and k (0: none yet). 22023 for a bad one, or for one of those that the
- * function, which is named then, cannot use. */
+/* A call with these arguments, their options, and k (0: none yet). 22023 for a bad one, or for one of those, with NULL
+ * behind the last, that the function, which is named then, cannot use. */
 TableCall *fit_call_create(const FitKind *kind, const TableArguments &arguments, int64 k, const char *function = NULL,
-                           std::initializer_list<const char *> unusable = {});
+                           const char *const *unusable = NULL);
 
 /* A call of a function that takes relation, features, k if there is one, options and so on. */
 TableCall *fit_call_of_arguments(const FitKind *kind, FunctionCallInfo fcinfo);

@@ -16,10 +16,10 @@ static int64 read_range(FunctionCallInfo fcinfo, int64 *k_max)
     return k_min;
 }
 
-TableCall *sweep_begin(const FitKind *kind, FunctionCallInfo fcinfo, const char *function,
-                       std::initializer_list<const char *> unusable, int64 silhouette_rows, int64 *count)
+TableCall *sweep_begin(const FitKind *kind, FunctionCallInfo fcinfo, const char *function, int64 silhouette_rows,
+                       int64 *count)
 {
-    TableCall *const call = fit_call_create(kind, table_arguments(fcinfo, SWEEP_OPTIONS), 0, function, unusable);
+    TableCall *const call = fit_call_create(kind, table_arguments(fcinfo, SWEEP_OPTIONS), 0, function, kind->of_one_k);
     PgkmRequest *const request = &call->request;
     const bool many = kind->algorithm != PGKM_KMEANS;
     int64 k_max;
@@ -39,15 +39,17 @@ TableCall *sweep_begin(const FitKind *kind, FunctionCallInfo fcinfo, const char 
     *count = 0;
     if (n == 0)
         return call;
-    if (many)
-        table_call_keep_rows(call);
     request->k_last = Max(request->k, Min(k_max, n));
     if (request->k_last < k_max)
         ereport(NOTICE, (errmsg_plural("the sweep ends at k = %lld: there is %lld row",
                                        "the sweep ends at k = %lld: there are %lld rows", n, (long long)request->k_last,
                                        (long long)n)));
-    if (!many)
-        kind->check_size(request, request->k_last, n);
     *count = request->k_last - request->k + 1;
+    if (many) {
+        table_call_keep_rows(call);
+    } else {
+        kind->check_size(request, request->k_last, n);
+        table_call_fit(call);
+    }
     return call;
 }

@@ -9,13 +9,13 @@
 /* Arguments by position, behind relation and features; behind them the function's own. */
 enum SweepArgument { SWEEP_K_MIN = TABLE_FEATURES + 1, SWEEP_K_MAX, SWEEP_OPTIONS, SWEEP_NEXT = SWEEP_OPTIONS + 5 };
 
-/* Reads the arguments of a sweep by `function` and its rows. The request of the call is complete then: k and k_last are
- * the range, which ends at the number of rows, with a NOTICE where that is less than k_max. k-means fits all of it in
- * one job; other algorithms need one job for each k, for which the rows are kept. silhouette_rows is as in PgkmRequest.
- * *count are the k of the range, none where there are no rows. 22023 for what is no range, and for options that are
- * unusable as they are of one k. */
-TableCall *sweep_begin(const FitKind *kind, FunctionCallInfo fcinfo, const char *function,
-                       std::initializer_list<const char *> unusable, int64 silhouette_rows, int64 *count);
+/* Reads the arguments of a sweep by `function` and its rows. *count are the k of the range, which ends at the number of
+ * rows, with a NOTICE where that is less than k_max; none where there are no rows. k-means has fitted all of them then,
+ * in one job: result i (pgkm_result_of) is that of call->request.k + i. Other algorithms need one job for each k up to
+ * k_last, for which the rows are kept. silhouette_rows is as in PgkmRequest. 22023 for what is no range; else errors of
+ * arguments, rows and fits. */
+TableCall *sweep_begin(const FitKind *kind, FunctionCallInfo fcinfo, const char *function, int64 silhouette_rows,
+                       int64 *count);
 
 /* Looks for the best of a criterion among the results that have it: the greatest, of several the first. */
 struct SweepBest {

@@ -35,8 +35,10 @@ static const PgkmOptionsType type = {{"gmm_options", fields, lengthof(fields)}, 
                                          pgkm_mixture_options_default((PgkmMixtureOptions *)options);
                                      }};
 
-const FitKind gmm_kind = {PGKM_MIXTURE,          "gmm", &type, true, pgkm_gmm_model_tupdesc, pgkm_gmm_check_size,
-                          pgkm_gmm_model_of_fit, NULL,  NULL};
+static const char *const of_one_k[] = {"weights_init", "means_init", "precisions_init", NULL};
+
+const FitKind gmm_kind = {PGKM_MIXTURE,          "gmm", &type, true,    pgkm_gmm_model_tupdesc, pgkm_gmm_check_size,
+                          pgkm_gmm_model_of_fit, NULL,  NULL,  of_one_k};
 
 /* gmm_options(covariance_type, tol, reg_covar, max_iter, n_init, weights_init, means_init, precisions_init, seed,
  *             standardize) -> gmm_options */

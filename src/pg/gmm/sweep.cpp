@@ -34,8 +34,7 @@ Datum pgkm_gmm_table_sweep(PG_FUNCTION_ARGS)
 {
     ReturnSetInfo *const target = pgkm_result_begin(fcinfo);
     int64 count;
-    TableCall *const call =
-        sweep_begin(&gmm_kind, fcinfo, "gmm_sweep", {"weights_init", "means_init", "precisions_init"}, 0, &count);
+    TableCall *const call = sweep_begin(&gmm_kind, fcinfo, "gmm_sweep", 0, &count);
     PgkmRequest *const request = &call->request;
     PgkmResult *const fits = (PgkmResult *)MemoryContextAllocHuge(call->context, (count + 1) * sizeof(PgkmResult));
     const int64 k_min = request->k;

@@ -145,8 +145,10 @@ static const char *needs_all_rows(const PgkmRequest *request)
     return options->max_radius != 0 ? "max_radius" : NULL;
 }
 
-const FitKind kmeans_kind = {PGKM_KMEANS,           "kmeans",          &type,        true,          pgkm_model_tupdesc,
-                             pgkm_model_check_size, pgkm_model_of_fit, note_options, needs_all_rows};
+static const char *const of_one_k[] = {"init_centroids", "init_model", "max_radius", NULL};
+
+const FitKind kmeans_kind = {PGKM_KMEANS,           "kmeans",          &type,        true,           pgkm_model_tupdesc,
+                             pgkm_model_check_size, pgkm_model_of_fit, note_options, needs_all_rows, of_one_k};
 
 /* kmeans_options(init, init_centroids, n_init, ..., refine, batch_size, init_model, max_radius) -> kmeans_options */
 Datum pgkm_kmeans_options(PG_FUNCTION_ARGS)

@@ -1,7 +1,7 @@
 /*
  * sweep.cpp - kmeans_sweep: which k suits a table.
  */
-#include "pg/kmeans/sweep.h"
+#include "pg/fit/sweep.h"
 
 #include "pg/kmeans/model.h"
 
@@ -72,16 +72,6 @@ static int64 sample_argument(FunctionCallInfo fcinfo)
     return PG_GETARG_INT32(SWEEP_NEXT);
 }
 
-TableCall *kmeans_sweep_fit(FunctionCallInfo fcinfo, const char *function, int64 silhouette_rows, int64 *count)
-{
-    TableCall *const call = sweep_begin(&kmeans_kind, fcinfo, function, {"init_centroids", "init_model", "max_radius"},
-                                        silhouette_rows, count);
-
-    if (*count > 0)
-        table_call_fit(call);
-    return call;
-}
-
 /*
  * kmeans_sweep(relation, features, k_min, k_max, options, ..., sample)
  *     -> setof (k, inertia, indices, clusters, n_iter, converged, more indices, suggestion)
@@ -94,7 +84,7 @@ Datum pgkm_kmeans_sweep(PG_FUNCTION_ARGS)
 {
     ReturnSetInfo *const target = pgkm_result_begin(fcinfo);
     int64 count;
-    TableCall *const call = kmeans_sweep_fit(fcinfo, "kmeans_sweep", sample_argument(fcinfo), &count);
+    TableCall *const call = sweep_begin(&kmeans_kind, fcinfo, "kmeans_sweep", sample_argument(fcinfo), &count);
 
     put_results(call, count, target);
     table_call_destroy(call);

@@ -83,9 +83,10 @@ static void read_shape(FunctionCallInfo fcinfo, PgkmRequest *request)
 
 static TableCall *read_arguments(FunctionCallInfo fcinfo)
 {
+    static const char *const unusable[] = {"init_centroids", "min_size",   "max_size", "batch_size",
+                                           "init_model",     "max_radius", NULL};
     TableCall *const call =
-        fit_call_create(&kmeans_kind, table_arguments(fcinfo, TREE_OPTIONS), 0, "kmeans_tree",
-                        {"init_centroids", "min_size", "max_size", "batch_size", "init_model", "max_radius"});
+        fit_call_create(&kmeans_kind, table_arguments(fcinfo, TREE_OPTIONS), 0, "kmeans_tree", unusable);
     const MemoryContext caller = MemoryContextSwitchTo(call->context);
 
     read_shape(fcinfo, &call->request);

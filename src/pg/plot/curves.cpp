@@ -6,7 +6,8 @@
 #include <cmath>
 
 #include "pg/gmm/gmm.h"
-#include "pg/kmeans/sweep.h"
+#include "pg/fit/sweep.h"
+#include "pg/kmeans/model.h"
 
 extern "C" {
 #include "miscadmin.h"
@@ -122,7 +123,7 @@ Datum pgkm_curves_plot(PG_FUNCTION_ARGS)
 
     plot_frame_arguments(&frame, fcinfo, SWEEP_NEXT);
 
-    TableCall *const call = kmeans_sweep_fit(fcinfo, "kmeans_sweep_plot", 0, &count);
+    TableCall *const call = sweep_begin(&kmeans_kind, fcinfo, "kmeans_sweep_plot", 0, &count);
 
     if (count == 0) {
         table_call_destroy(call);
