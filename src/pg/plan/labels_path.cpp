@@ -78,6 +78,20 @@ static bool needs_whole_rows(const RelOptInfo *rel)
     return bms_is_member(0 - FirstLowInvalidHeapAttributeNumber, columns);
 }
 
+/* The path over the tuple store, which ours is measured by; another extension may have put its own before it. */
+static const Path *function_path(const RelOptInfo *rel)
+{
+    ListCell *cell;
+
+    foreach (cell, rel->pathlist) {
+        const Path *const path = (const Path *)lfirst(cell);
+
+        if (path->pathtype == T_FunctionScan)
+            return path;
+    }
+    return NULL;
+}
+
 static Plan *plan_labels(PlannerInfo *, RelOptInfo *rel, CustomPath *path, List *tlist, List *clauses, List *)
 {
     CustomScan *const scan = makeNode(CustomScan);
@@ -102,10 +116,9 @@ static const CustomPathMethods path_methods = {"KmeansLabels", plan_labels, NULL
 
 static void add_labels_path(RelOptInfo *rel, FuncExpr *call)
 {
-    /* The path over the tuple store, which ours is measured by; or a cheaper one of another extension. */
-    const Path *const plain = (const Path *)linitial(rel->pathlist);
+    const Path *const plain = function_path(rel);
 
-    if (plain->pathtype != T_FunctionScan)
+    if (plain == NULL)
         return;
 
     CustomPath *const path = makeNode(CustomPath);
