@@ -17,94 +17,60 @@ namespace {
 
 constexpr std::int64_t values_per_poll = 1 << 18;
 
+// 0, or the number (from 1) of a feature without any value.
 template <typename T>
-class Filler {
-  public:
-    Filler(T *values, const PgkmPoints &points, double *means, PgkmInterrupted interrupted)
-        : values_(values), points_(points), interrupted_(interrupted), low_(at(points.d), infinity),
-          high_(at(points.d), -infinity), means_(means)
-    {
-    }
-
-    // 0, or the number (from 1) of a feature without any value.
-    std::int32_t run()
-    {
-        const bool missing = take_ranges();
-        for (std::int32_t f = 0; f < points_.d; ++f)
-            if (!(low_[at(f)] <= high_[at(f)]))
-                return f + 1;
-        take_means();
-        if (missing)
-            fill();
-        return 0;
-    }
-
-  private:
-    static constexpr double infinity = std::numeric_limits<double>::infinity();
-
-    void fill()
-    {
-        for_each([this](std::int64_t, std::int32_t f, T &value) {
-            if (std::isnan(value))
-                value = static_cast<T>(means_[f]);
-        });
-    }
-
-    template <typename Visit>
-    void for_each(const Visit &visit)
-    {
-        const std::int64_t rows_per_poll = values_per_poll / points_.d + 1;
-        for (std::int64_t row = 0; row < points_.n; ++row) {
-            if (row % rows_per_poll == 0 && interrupted_ != nullptr && interrupted_() != 0)
+std::int32_t fill_missing(T *values, const PgkmPoints &points, double *means, PgkmInterrupted interrupted)
+{
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    const std::int32_t d = points.d;
+    const auto for_each = [&](const auto &visit) {
+        const std::int64_t rows_per_poll = values_per_poll / d + 1;
+        for (std::int64_t row = 0; row < points.n; ++row) {
+            if (row % rows_per_poll == 0 && interrupted != nullptr && interrupted() != 0)
                 throw Error(PGKM_CANCELLED, "cancelled");
-            for (std::int32_t f = 0; f < points_.d; ++f)
-                visit(row, f, values_[row * points_.d + f]);
+            for (std::int32_t f = 0; f < d; ++f)
+                visit(row, f, values[row * d + f]);
         }
+    };
+    std::vector<double> low(at(d), infinity), high(at(d), -infinity);
+    bool missing = false;
+    for_each([&](std::int64_t, std::int32_t f, T value) {
+        missing = missing || std::isnan(value);
+        low[at(f)] = std::fmin(low[at(f)], static_cast<double>(value));
+        high[at(f)] = std::fmax(high[at(f)], static_cast<double>(value));
+    });
+    const double heaviest =
+        points.weights == nullptr ? 1.0 : *std::max_element(points.weights, points.weights + points.n);
+    std::vector<PgkmFeatureScale> scales;
+    for (std::int32_t f = 0; f < d; ++f) {
+        if (!(low[at(f)] <= high[at(f)]))
+            return f + 1;
+        scales.push_back(sum_scale(low[at(f)], high[at(f)], heaviest));
     }
-
-    // False where no value is missing.
-    bool take_ranges()
-    {
-        bool missing = false;
+    PgkmProblem problem = {};
+    problem.feature_scales = scales.data();
+    problem.weight_exponent = points.weights == nullptr ? 0 : scale_exponent(heaviest);
+    std::vector<Int128> totals(at(d), 0), masses(at(d), 0);
+    for_each([&](std::int64_t row, std::int32_t f, T value) {
+        if (std::isnan(value))
+            return;
+        totals[at(f)] += row_feature<T>(points, problem, row, f);
+        masses[at(f)] += row_mass(points, problem, row);
+    });
+    for (std::int32_t f = 0; f < d; ++f) { // no mass beside the heaviest row: any value will do
+        const PgkmFeatureScale &scale = scales[at(f)];
+        const double mean = masses[at(f)] == 0 ? low[at(f)]
+                                               : mean_of(totals[at(f)], masses[at(f)], scale.origin, scale.exponent,
+                                                         problem.weight_exponent);
+        means[f] = static_cast<T>(mean);
+    }
+    if (missing)
         for_each([&](std::int64_t, std::int32_t f, T &value) {
-            missing = missing || std::isnan(value);
-            low_[at(f)] = std::fmin(low_[at(f)], static_cast<double>(value));
-            high_[at(f)] = std::fmax(high_[at(f)], static_cast<double>(value));
-        });
-        return missing;
-    }
-
-    void take_means()
-    {
-        const double heaviest =
-            points_.weights == nullptr ? 1.0 : *std::max_element(points_.weights, points_.weights + points_.n);
-        std::vector<PgkmFeatureScale> scales;
-        for (std::int32_t f = 0; f < points_.d; ++f)
-            scales.push_back(sum_scale(low_[at(f)], high_[at(f)], heaviest));
-        PgkmProblem problem = {};
-        problem.feature_scales = scales.data();
-        problem.weight_exponent = points_.weights == nullptr ? 0 : scale_exponent(heaviest);
-        std::vector<Int128> totals(at(points_.d), 0), masses(at(points_.d), 0);
-        for_each([&](std::int64_t row, std::int32_t f, T &value) {
             if (std::isnan(value))
-                return;
-            totals[at(f)] += row_feature<T>(points_, problem, row, f);
-            masses[at(f)] += row_mass(points_, problem, row);
+                value = static_cast<T>(means[f]);
         });
-        for (std::int32_t f = 0; f < points_.d; ++f) { // no mass beside the heaviest row: any value will do
-            const double mean = masses[at(f)] == 0 ? low_[at(f)]
-                                                   : mean_of(totals[at(f)], masses[at(f)], scales[at(f)].origin,
-                                                             scales[at(f)].exponent, problem.weight_exponent);
-            means_[f] = static_cast<T>(mean);
-        }
-    }
-
-    T *const values_;
-    const PgkmPoints &points_;
-    const PgkmInterrupted interrupted_;
-    std::vector<double> low_, high_; // d each
-    double *const means_;            // d
-};
+    return 0;
+}
 
 } // namespace
 } // namespace pgkm
@@ -112,10 +78,10 @@ class Filler {
 PgkmStatus pgkm_fill_missing(void *values, PgkmElement element, int64_t n, int32_t d, const double *weights,
                              double *means, int32_t *feature, PgkmInterrupted interrupted, PgkmError *error)
 {
+    using namespace pgkm;
     const PgkmPoints points = {values, element, n, d, weights};
-    return pgkm::guarded(error, [&] {
-        *feature = element == PGKM_FLOAT32
-                       ? pgkm::Filler<float>(static_cast<float *>(values), points, means, interrupted).run()
-                       : pgkm::Filler<double>(static_cast<double *>(values), points, means, interrupted).run();
+    return guarded(error, [&] {
+        *feature = element == PGKM_FLOAT32 ? fill_missing(static_cast<float *>(values), points, means, interrupted)
+                                           : fill_missing(static_cast<double *>(values), points, means, interrupted);
     });
 }
