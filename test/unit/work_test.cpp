@@ -36,7 +36,7 @@ PgkmRequest mixture(const std::vector<float> &rows, const JobShape &shape, PgkmC
 // No work takes ten times as long as it is estimated to; the second run counts.
 void expect_covered(const PgkmRequest &request, const JobShape &shape, const char *what)
 {
-    const double estimate = pgkm::work_of(pgkm::algorithm_of(request), request).most.value;
+    const double estimate = pgkm::work_of(pgkm::algorithm_of(request), request).most;
     double seconds = 0.0;
     for (int run_number = 0; run_number < 2; ++run_number) {
         const double start = cpu_seconds();

@@ -98,7 +98,7 @@ std::vector<PgkmDevice> probe(const PgkmBackend &table, std::string *why)
 
 bool wants_device(const PgkmSettings &settings, const Work &work)
 {
-    const CoreSeconds pays = settings.device_ready != 0 ? ready_device_pays : device_pays;
+    const double pays = settings.device_ready != 0 ? ready_device_pays : device_pays;
     return settings.backend == PGKM_BACKEND_CUDA ||
            (settings.backend == PGKM_BACKEND_AUTO && !work.at_home && work.shared >= pays);
 }

@@ -3,34 +3,22 @@
 // Each algorithm makes its own estimate (kmeans/work.cpp, mixture/mixture.cpp, pca/pca.cpp).
 #pragma once
 
-#include <compare>
 #include <cstdint>
 
 #include "numeric/platform.hpp"
 
 namespace pgkm {
 
-// Time that one core would need, with plain loops. Kernels with vectors need a part of it.
-struct CoreSeconds {
-    double value = 0.0;
-
-    CoreSeconds &operator+=(CoreSeconds other)
-    {
-        value += other.value;
-        return *this;
-    }
-    friend auto operator<=>(CoreSeconds, CoreSeconds) = default;
-};
-
-// For so many multiply-adds with what surrounds them in a plain loop: about a nanosecond each.
-constexpr CoreSeconds time_of(double operations)
+// Seconds that one core would need for so many multiply-adds with what surrounds them in a plain loop: about a
+// nanosecond each. Kernels with vectors need a part of it.
+constexpr double time_of(double operations)
 {
-    return {operations * 1e-9};
+    return operations * 1e-9;
 }
 
 struct Work {
-    CoreSeconds shared;       // over the rows, by fits of at most 30 iterations: what a device or more threads can take
-    CoreSeconds most;         // all there is to do when no fit ends before max_iter
+    double shared = 0.0;      // over the rows, by fits of at most 30 iterations: what a device or more threads can take
+    double most = 0.0;        // all there is to do when no fit ends before max_iter
     bool at_home = false;     // a device has to be asked for: backend = auto leaves it to the CPU
     std::int32_t devices = 1; // that it is worth, where no setting names them
 };
@@ -57,18 +45,18 @@ inline constexpr double step_operations = 1e3;
 inline constexpr double usual_iterations = 30.0;
 
 // Shared work that one more CPU thread is worth starting for.
-inline constexpr CoreSeconds thread_pays = {0.005};
+inline constexpr double thread_pays = 0.005;
 
 // Shared work below which a CPU is done before a CUDA context stands (about 0.3 s), or, where the
 // GPU service has one already, before the rows are on the device (some milliseconds).
-inline constexpr CoreSeconds device_pays = {4.0};
-inline constexpr CoreSeconds ready_device_pays = {0.2};
+inline constexpr double device_pays = 4.0;
+inline constexpr double ready_device_pays = 0.2;
 
 // Whether a job is so short that it may run in the caller's thread, where nothing interrupts it: starting
 // another would cost more, and with many small groups that is most of the time.
 inline bool is_brief(const Work &work)
 {
-    return work.most < CoreSeconds{0.02};
+    return work.most < 0.02;
 }
 
 } // namespace pgkm

@@ -96,7 +96,7 @@ Work work_of(const Algorithm &algorithm, const PgkmRequest &request)
 
 std::int32_t threads_of(const PgkmRequest &request, const Work &work)
 {
-    const Work lasting = {{INFINITY}, {INFINITY}};
+    const Work lasting = {INFINITY, INFINITY};
     return useful_threads(request.settings, request.resident == nullptr ? work : lasting);
 }
 

@@ -82,8 +82,8 @@ Work work_of_tree(const PgkmRequest &request, const PgkmGroup &group)
         PgkmGroup level = group;
         level.k = k;
         const Work work = work_of_clusters(request, level);
-        all.shared.value += times * work.shared.value;
-        all.most.value += times * work.most.value;
+        all.shared += times * work.shared;
+        all.most += times * work.most;
     };
     if (request.n_branches == 0)
         add(2, std::ceil(std::log2(static_cast<double>(request.k) + 1.0)));
