@@ -10,7 +10,6 @@
 
 #include "cpu/operations.hpp"
 #include "cpu/context.hpp"
-#include "cpu/sums/moments.hpp"
 #include "numeric/processors.hpp"
 
 namespace pgkm {

@@ -36,6 +36,9 @@ struct ReductionPlan {
     }
 };
 
+// Rows that sums of products take at a time: three rows of a tile and four of another stay in the first-level cache.
+inline constexpr int block_rows = 384;
+
 // Segments, and parts of R in each of them, that are worth being tasks of their own.
 inline constexpr std::int64_t most_reduction_tasks = 64;
 

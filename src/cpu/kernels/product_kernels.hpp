@@ -11,12 +11,11 @@
 
 #include "cpu/kernels/element_kernel.hpp"
 #include "cpu/kernels/instruction_set.hpp"
+#include "numeric/reduction.hpp"
 #include "numeric/platform.hpp"
 
 namespace pgkm::cpu {
 
-// The most rows of a block: three rows of a tile and four of another stay in L1.
-inline constexpr int block_rows = 384;
 inline constexpr int row_padding = 8; // lanes of the widest vector
 
 inline constexpr int padded_rows(std::int64_t rows)

@@ -1,11 +1,10 @@
 // reduce.cpp - a user's reduction: the rows cut into segments by the program's shape (numeric/reduction.hpp), each with
 // a copy of R of its own; within it batches of rows. Exact sums take a pass before that, for the range of each value.
-#include "cpu/reduce/reduce.hpp"
-
 #include <algorithm>
 #include <memory>
 #include <vector>
 
+#include "cpu/cpu_backend.hpp"
 #include "cpu/operations.hpp"
 #include "cpu/reduce/evaluator.hpp"
 #include "numeric/contract.hpp"

@@ -1,10 +1,9 @@
 // moments.cpp - moments(): sums and products of rows about a shift, cut into segments (numeric/reduction.hpp).
-#include "cpu/sums/moments.hpp"
-
 #include <algorithm>
 #include <cmath>
 
 #include "backend/weighted_moments.hpp"
+#include "cpu/cpu_backend.hpp"
 #include "cpu/for_problems.hpp"
 #include "cpu/operations.hpp"
 #include "cpu/sums/packed_block.hpp"

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "cpu/cpu_backend.hpp"
 #include "engine/api.h"
 #include "engine/backends/registry.hpp"
 #include "numeric/error.hpp"
@@ -71,7 +70,7 @@ std::vector<PgkmBackendStatus> status_of(const PgkmSettings &settings)
 {
     std::vector<PgkmBackendStatus> lines;
     std::string why;
-    append("cpu", pgkm::probe(*pgkm::cpu_backend(), &why), why, &lines);
+    append("cpu", pgkm::probe(*pgkm::cpu_choice().table, &why), why, &lines);
     why.clear();
     PgkmServiceCounts counts = {};
     append("cuda", probe_cuda(settings, &counts, &why), why, &lines);

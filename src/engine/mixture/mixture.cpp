@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include "cpu/kernels/product_kernels.hpp"
-#include "cpu/sums/moments.hpp"
+#include "cpu/cpu_backend.hpp"
 #include "engine/kmeans/work.hpp"
 #include "engine/mixture/fitter.hpp"
 #include "engine/mixture/options.hpp"
+#include "numeric/reduction.hpp"
 
 namespace pgkm {
 namespace {
@@ -78,7 +78,7 @@ double step_over_parameters(const Shape &mixture, PgkmCovariance type)
     const double matrices = type == PGKM_COVARIANCE_FULL ? k : type == PGKM_COVARIANCE_TIED ? 1.0 : 0.0;
     const double tied = type == PGKM_COVARIANCE_TIED ? 2.0 * k * d * d : 0.0;
     return matrices * (d * d * d / 3.0 + 20.0 * d * d) + tied + 40.0 * k * d + 20.0 * mixture.n * k +
-           (matrices > 0.0 ? 3.0 : 1.0) * cpu::block_rows * d + step_operations;
+           (matrices > 0.0 ? 3.0 : 1.0) * block_rows * d + step_operations;
 }
 
 // What threads work in that share one mixture: rows (where there are matrices centred and transformed, too)
@@ -86,7 +86,7 @@ double step_over_parameters(const Shape &mixture, PgkmCovariance type)
 double bytes_of_blocks(const PgkmRequest &request, const Shape &mixture)
 {
     const double rows = (has_matrices(request.mixture.covariance_type) ? 3.0 : 1.0) * (mixture.d + 8.0);
-    return threads_of(request, work_of(mixtures, request)) * 8.0 * cpu::block_rows * (rows + mixture.k);
+    return threads_of(request, work_of(mixtures, request)) * 8.0 * block_rows * (rows + mixture.k);
 }
 
 Work work_of_mixture(const PgkmRequest &request, const PgkmGroup &group)
@@ -111,7 +111,7 @@ double bytes_of_mixture(const PgkmRequest &request, const PgkmGroup &group)
     // k-means first; then sums and factors of the mixture, and up to 256 MB of copies of the sums.
     const bool weighted = group.weights != nullptr;
     const double clusters = bytes_of_fit(mixture, request.points.element, weighted, request.mixture.standardize != 0);
-    const double segments = std::clamp(static_cast<double>(rows_of_sums(request, group)) / cpu::block_rows, 1.0, 64.0);
+    const double segments = std::clamp(static_cast<double>(rows_of_sums(request, group)) / block_rows, 1.0, 64.0);
     const double copies = values + std::max(values, std::min(segments * values, 33554432.0));
     // One for all components follows from the moments of all rows.
     const double moments = type == PGKM_COVARIANCE_TIED

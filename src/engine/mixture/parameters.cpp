@@ -6,7 +6,7 @@
 #include <limits>
 #include <numeric>
 
-#include "cpu/kernels/vector_kernels.hpp"
+#include "cpu/cpu_backend.hpp"
 #include "engine/backends/moments.hpp"
 #include "numeric/error.hpp"
 #include "numeric/index.hpp"
@@ -18,12 +18,6 @@ constexpr double epsilon = std::numeric_limits<double>::epsilon();
 
 // A total variance may be so many times what is left of it within the components: 20 bits of 53 are lost then.
 constexpr double most_between = 0x1p20;
-
-const cpu::VectorKernels &kernels()
-{
-    static const cpu::VectorKernels &best = cpu::vector_kernels(cpu::best_instruction_set());
-    return best;
-}
 
 [[noreturn]] void singular(PgkmCovariance type, std::int64_t component)
 {
@@ -42,8 +36,8 @@ bool cholesky(double *matrix, std::int64_t d, const Poll &poll)
         double *const row = matrix + i * d;
         const double diagonal = row[i];
         for (std::int64_t j = 0; j < i; ++j)
-            row[j] = (row[j] - kernels().dot(row, matrix + j * d, j)) / matrix[j * d + j];
-        const double pivot = diagonal - kernels().dot(row, row, i);
+            row[j] = (row[j] - cpu::dot(row, matrix + j * d, j)) / matrix[j * d + j];
+        const double pivot = diagonal - cpu::dot(row, row, i);
         if (!(pivot > static_cast<double>(d) * epsilon * diagonal) || !(pivot > 0.0) || !std::isfinite(pivot))
             return false;
         row[i] = std::sqrt(pivot);
@@ -59,7 +53,7 @@ void invert(const double *lower, std::int64_t d, double *inverse, const Poll &po
         double *const row = inverse + i * d;
         const double pivot = lower[i * d + i];
         for (std::int64_t j = 0; j < i; ++j)
-            kernels().add(row, -lower[i * d + j] / pivot, inverse + j * d, j + 1);
+            cpu::add(row, -lower[i * d + j] / pivot, inverse + j * d, j + 1);
         row[i] = 1.0 / pivot;
     }
 }
@@ -208,7 +202,7 @@ void add_total_less_between(const MixtureParameters &parameters, const MixtureSu
     const std::int64_t d = parameters.d;
     for (std::int64_t a = 0; a < d; ++a) {
         poll();
-        kernels().add(covariance + a * d, 1.0, total.matrix.data() + a * d, d);
+        cpu::add(covariance + a * d, 1.0, total.matrix.data() + a * d, d);
     }
     std::vector<double> apart(at(d));
     for (std::int64_t j = 0; j < parameters.k; ++j) {
@@ -219,7 +213,7 @@ void add_total_less_between(const MixtureParameters &parameters, const MixtureSu
             apart[at(f)] = sums.first[at(j * d + f)] / mass + (parameters.means[at(j * d + f)] - total.mean[at(f)]);
         for (std::int64_t a = 0; a < d; ++a) {
             poll();
-            kernels().add(covariance + a * d, -mass / all * apart[at(a)], apart.data(), d);
+            cpu::add(covariance + a * d, -mass / all * apart[at(a)], apart.data(), d);
         }
     }
 }
@@ -329,7 +323,7 @@ bool maximise(MixtureParameters &parameters, const MixtureSums &sums, const Tota
         if (covariance_size > 0)
             covariance_of(parameters, sums.second.data() + j * second_size, masses[at(j)], drift.data(), reg_covar,
                           parameters.covariances.data() + j * covariance_size, poll);
-        kernels().add(parameters.means.data() + j * d, 1.0, drift.data(), d);
+        cpu::add(parameters.means.data() + j * d, 1.0, drift.data(), d);
     }
     require_finite(parameters.means.data(), k * d, poll);
     require_finite(parameters.covariances.data(), static_cast<std::int64_t>(parameters.covariances.size()), poll);

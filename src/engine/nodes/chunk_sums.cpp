@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "cpu/kernels/product_kernels.hpp"
+#include "numeric/reduction.hpp"
 #include "engine/backends/moments.hpp"
 #include "engine/nodes/share.hpp"
 
@@ -82,13 +82,13 @@ void RowBlocks::add(const PgkmPoints &chunk, const Body &body)
     shape_ = chunk;
     std::int64_t begin = 0;
     if (kept_ > 0) {
-        begin = std::min(chunk.n, cpu::block_rows - kept_);
+        begin = std::min(chunk.n, block_rows - kept_);
         keep(part_of(chunk, 0, begin));
-        if (kept_ < cpu::block_rows)
+        if (kept_ < block_rows)
             return;
         give_kept(body);
     }
-    const std::int64_t whole = (chunk.n - begin) / cpu::block_rows * cpu::block_rows;
+    const std::int64_t whole = (chunk.n - begin) / block_rows * block_rows;
     if (whole > 0)
         body(given_, part_of(chunk, begin, whole));
     given_ += whole;

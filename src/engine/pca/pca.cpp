@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "cpu/sums/moments.hpp"
+#include "cpu/cpu_backend.hpp"
 #include "engine/backends/moments.hpp"
 #include "engine/job/algorithm.hpp"
 #include "engine/nodes/chunk_sums.hpp"

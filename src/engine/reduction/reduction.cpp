@@ -3,7 +3,6 @@
 
 #include "backend/reduction_program.hpp"
 #include "cpu/cpu_backend.hpp"
-#include "cpu/reduce/reduce.hpp"
 #include "engine/job/algorithm.hpp"
 #include "numeric/error.hpp"
 #include "numeric/index.hpp"
@@ -114,7 +113,7 @@ void reduce(const PgkmRequest &request, Workplace &place, Monitor &monitor, Pgkm
         if (error.status() != PGKM_UNSUPPORTED || request.settings.backend != PGKM_BACKEND_CUDA)
             throw;
         const Work work = work_of(request, {nullptr, nullptr, request.points.n, 1});
-        Session cpu({cpu_backend(), -1, 0}, open_options(request, threads_of(request, work), monitor.host()));
+        Session cpu(cpu_choice(), open_options(request, threads_of(request, work), monitor.host()));
         reduce_on(cpu, request, monitor, out);
         throw;
     }

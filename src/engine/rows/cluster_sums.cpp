@@ -13,8 +13,6 @@
 namespace pgkm {
 namespace {
 
-constexpr std::int64_t block_rows = 4096;
-
 void copy_row(const PgkmPoints &points, std::int64_t i, double *row)
 {
     if (points.element == PGKM_FLOAT32)
