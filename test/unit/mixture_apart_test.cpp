@@ -146,7 +146,7 @@ MixtureModel fit(const PgkmRequest &request)
 {
     Monitor monitor;
     Workplace place({cpu_backend(), -1, 0}, open_options(request, 1, monitor.host()));
-    return std::move(MixtureFitter(request, place, monitor).run()[0]);
+    return std::move(fit_mixtures(request, place, monitor)[0]);
 }
 
 void expect_same(const MixtureParameters &actual, const Reference &expected)

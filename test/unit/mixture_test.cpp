@@ -93,7 +93,7 @@ TEST(MixtureFactors, OfPrecisions)
                 for (std::int32_t c = 0; c < d; ++c)
                     precisions[at((j * d + a) * d + b)] +=
                         factors.factors[at((j * d + c) * d + a)] * factors.factors[at((j * d + c) * d + b)];
-    const MixtureFactors again = factorise_precisions(made, precisions.data(), no_poll);
+    const MixtureFactors again = factorise(made, no_poll, precisions.data());
     for (std::size_t i = 0; i < factors.factors.size(); ++i)
         EXPECT_NEAR(again.factors[i], factors.factors[i], 1e-9);
 }
@@ -148,7 +148,7 @@ std::vector<MixtureModel> fit_all(const PgkmRequest &request)
 {
     Monitor monitor;
     Workplace place({cpu_backend(), -1, 0}, open_options(request, pgkm_cpu_threads(&request.settings), monitor.host()));
-    return MixtureFitter(request, place, monitor).run();
+    return fit_mixtures(request, place, monitor);
 }
 
 MixtureModel fit(const PgkmRequest &request)

@@ -129,7 +129,7 @@ double fixed_bytes_of_mixtures(const PgkmRequest &, double rows)
 
 std::unique_ptr<Models> fit(const PgkmRequest &request, Workplace *place, Monitor &monitor)
 {
-    return std::make_unique<MixtureModels>(MixtureFitter(request, *place, monitor).run());
+    return std::make_unique<MixtureModels>(fit_mixtures(request, *place, monitor));
 }
 
 } // namespace

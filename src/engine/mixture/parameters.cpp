@@ -142,19 +142,6 @@ void matrix_factors(const MixtureParameters &parameters, const double *values, b
     out.log_determinants.resize(at(parameters.k), out.log_determinants[0]); // tied: the same for all
 }
 
-MixtureFactors factors_of(const MixtureParameters &parameters, const double *values, bool precisions, const Poll &poll)
-{
-    MixtureFactors out;
-    out.type = parameters.type;
-    for (const double weight : parameters.weights)
-        out.log_weights.push_back(std::log(weight));
-    if (parameters.type == PGKM_COVARIANCE_FULL || parameters.type == PGKM_COVARIANCE_TIED)
-        matrix_factors(parameters, values, precisions, poll, out);
-    else
-        scalar_factors(parameters, values, precisions, out);
-    return out;
-}
-
 void require_finite(const double *values, std::int64_t count, const Poll &poll)
 {
     constexpr std::int64_t values_between_polls = 1 << 16;
@@ -330,14 +317,19 @@ bool maximise(MixtureParameters &parameters, const MixtureSums &sums, const Tota
     return true;
 }
 
-MixtureFactors factorise(const MixtureParameters &parameters, const Poll &poll)
+MixtureFactors factorise(const MixtureParameters &parameters, const Poll &poll, const double *precisions)
 {
-    return factors_of(parameters, parameters.covariances.data(), false, poll);
-}
-
-MixtureFactors factorise_precisions(const MixtureParameters &parameters, const double *precisions, const Poll &poll)
-{
-    return factors_of(parameters, precisions, true, poll);
+    const bool given = precisions != nullptr;
+    const double *const values = given ? precisions : parameters.covariances.data();
+    MixtureFactors out;
+    out.type = parameters.type;
+    for (const double weight : parameters.weights)
+        out.log_weights.push_back(std::log(weight));
+    if (parameters.type == PGKM_COVARIANCE_FULL || parameters.type == PGKM_COVARIANCE_TIED)
+        matrix_factors(parameters, values, given, poll, out);
+    else
+        scalar_factors(parameters, values, given, out);
+    return out;
 }
 
 double parameter_count(PgkmCovariance type, std::int64_t k, std::int64_t d)

@@ -56,13 +56,10 @@ struct TotalCovariance {
 bool maximise(MixtureParameters &parameters, const MixtureSums &sums, const TotalCovariance &total, double reg_covar,
               const Poll &poll);
 
-// Cholesky factors, inverted. Throws Error(PGKM_INVALID) naming the component whose covariance is
-// singular to working precision.
-MixtureFactors factorise(const MixtureParameters &parameters, const Poll &poll);
-
-// Factors for given precisions (inverse covariances, pgkm_covariance_size() values) instead. Throws
-// Error(PGKM_INVALID) when they are not positive definite.
-MixtureFactors factorise_precisions(const MixtureParameters &parameters, const double *precisions, const Poll &poll);
+// Cholesky factors, inverted; or factors for given precisions (inverse covariances, pgkm_covariance_size() values).
+// Throws Error(PGKM_INVALID): naming the component whose covariance is singular to working precision, or when
+// precisions are not positive definite.
+MixtureFactors factorise(const MixtureParameters &parameters, const Poll &poll, const double *precisions = nullptr);
 
 // Free parameters of a mixture: what AIC and BIC count.
 double parameter_count(PgkmCovariance type, std::int64_t k, std::int64_t d);
