@@ -5,7 +5,8 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/pca/moments.hpp"
+#include "backend/calls.hpp"
+#include "engine/api.h"
 #include "numeric/reduction.hpp"
 
 namespace pgkm {
@@ -23,14 +24,17 @@ struct Moments {
     void add(const double *rows, const double *weights, std::int64_t count)
     {
         PgkmRowMoments v = view();
-        add_rows(v, rows, weights, count, [] {});
+        PgkmError error;
+        EXPECT_EQ(pgkm_moments_add(&v, rows, weights, count, nullptr, &error), PGKM_OK);
         n = v.n;
         mass = v.mass;
     }
     void merge(Moments &other)
     {
         PgkmRowMoments v = view();
-        merge_moments(v, other.view());
+        const PgkmRowMoments second = other.view();
+        PgkmError error;
+        EXPECT_EQ(pgkm_moments_merge(&v, &second, &error), PGKM_OK);
         n = v.n;
         mass = v.mass;
     }

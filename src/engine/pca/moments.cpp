@@ -1,10 +1,15 @@
-// moments.cpp - adds rows to moments, and merges moments.
-#include "engine/pca/moments.hpp"
-
+// moments.cpp - count, mean and products of deviations of rows, in a form that merges.
+//
+// Merged as in Chan, Golub, LeVeque, "Updating formulae and a pairwise algorithm for computing
+// sample variances" (1979): deviations are always from the mean of the rows at hand, so that an
+// offset of the data, however wide, does not cancel their digits.
 #include <algorithm>
 #include <vector>
 
 #include "cpu/cpu_backend.hpp"
+#include "engine/api.h"
+#include "engine/backends/moments.hpp"
+#include "engine/job/poll.hpp"
 #include "numeric/error.hpp"
 #include "numeric/index.hpp"
 #include "numeric/reduction.hpp"
@@ -37,41 +42,37 @@ void check_count(std::int64_t n, std::int64_t more)
 }
 
 } // namespace
-
-void add_rows(PgkmRowMoments &moments, const double *rows, const double *weights, std::int64_t count, const Poll &poll)
-{
-    check_count(moments.n, count);
-    std::vector<double> mean(at(moments.d));
-    for (std::int64_t first = 0; first < count; first += block_rows) {
-        const std::int64_t n = std::min<std::int64_t>(block_rows, count - first);
-        const double mass = cpu::add_block(rows + first * moments.d, weights == nullptr ? nullptr : weights + first, n,
-                                           moments.d, mean.data(), moments.cross, poll);
-        merge_means(moments, mean.data(), n, mass);
-    }
-}
-
-void merge_moments(PgkmRowMoments &moments, const PgkmRowMoments &other)
-{
-    const std::int64_t size = triangle_size(moments.d);
-    if (other.n == 0)
-        return;
-    check_count(moments.n, other.n);
-    for (std::int64_t i = 0; i < size; ++i)
-        moments.cross[i] += other.cross[i];
-    merge_means(moments, other.mean, other.n, other.mass);
-}
-
 } // namespace pgkm
 
+// Rows are added up in blocks as they come: the same calls in the same order give the same bits.
 PgkmStatus pgkm_moments_add(PgkmRowMoments *moments, const double *rows, const double *weights, int64_t count,
                             PgkmInterrupted interrupted, PgkmError *error)
 {
-    return pgkm::guarded(error, [&] { pgkm::add_rows(*moments, rows, weights, count, pgkm::poll_for(interrupted)); });
+    using namespace pgkm;
+    return guarded(error, [&] {
+        check_count(moments->n, count);
+        std::vector<double> mean(at(moments->d));
+        for (std::int64_t first = 0; first < count; first += block_rows) {
+            const std::int64_t n = std::min<std::int64_t>(block_rows, count - first);
+            const double mass =
+                cpu::add_block(rows + first * moments->d, weights == nullptr ? nullptr : weights + first, n, moments->d,
+                               mean.data(), moments->cross, poll_for(interrupted));
+            merge_means(*moments, mean.data(), n, mass);
+        }
+    });
 }
 
 PgkmStatus pgkm_moments_merge(PgkmRowMoments *moments, const PgkmRowMoments *other, PgkmError *error)
 {
-    return pgkm::guarded(error, [&] { pgkm::merge_moments(*moments, *other); });
+    using namespace pgkm;
+    return guarded(error, [&] {
+        if (other->n == 0)
+            return;
+        check_count(moments->n, other->n);
+        for (std::int64_t i = 0; i < triangle_size(moments->d); ++i)
+            moments->cross[i] += other->cross[i];
+        merge_means(*moments, other->mean, other->n, other->mass);
+    });
 }
 
 void pgkm_dot_products(const double *matrix, int32_t rows, int32_t columns, const double *x, double *products)
