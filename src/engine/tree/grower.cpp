@@ -23,7 +23,7 @@ class Grower {
         std::iota(order_.begin(), order_.end(), 0);
     }
 
-    Tree run()
+    std::unique_ptr<Tree> run()
     {
         plant();
         if (request_.n_branches > 0)
@@ -48,39 +48,40 @@ class Grower {
 
     void plant()
     {
-        tree_.d = rows_->d();
+        tree_->n = rows_->points().n;
+        tree_->d = rows_->d();
         FitTask task = task_of({1}, false);
         task.options.n_init = 1;
         const Model root = std::move(fit_loaded(*rows_, task, place_.session, monitor_)[0]);
-        tree_.center = root.center;
-        tree_.scale = root.scale;
+        tree_->center = root.center;
+        tree_->scale = root.scale;
         add(root, -1, {0, root.n});
     }
 
     // Adds the clusters of a model as children of a node with these rows, which lie in their order.
     void add(const Model &model, std::int32_t parent, Range rows)
     {
-        const std::int32_t level = parent < 0 ? 0 : tree_.levels[at(parent)] + 1;
+        const std::int32_t level = parent < 0 ? 0 : tree_->levels[at(parent)] + 1;
         for (std::int32_t j = 0; j < model.k; ++j) {
-            tree_.parents.push_back(parent);
-            tree_.levels.push_back(level);
+            tree_->parents.push_back(parent);
+            tree_->levels.push_back(level);
             ranges_.push_back({rows.first, model.sizes[at(j)]});
             rows.first += model.sizes[at(j)];
         }
-        tree_.centroids.insert(tree_.centroids.end(), model.centroids.begin(), model.centroids.end());
-        tree_.sizes.insert(tree_.sizes.end(), model.sizes.begin(), model.sizes.end());
-        tree_.within_ss.insert(tree_.within_ss.end(), model.within_ss.begin(), model.within_ss.end());
-        tree_.n_iter = std::max(tree_.n_iter, model.n_iter);
-        tree_.converged = tree_.converged && model.converged;
+        tree_->centroids.insert(tree_->centroids.end(), model.centroids.begin(), model.centroids.end());
+        tree_->sizes.insert(tree_->sizes.end(), model.sizes.begin(), model.sizes.end());
+        tree_->within_ss.insert(tree_->within_ss.end(), model.within_ss.begin(), model.within_ss.end());
+        tree_->n_iter = std::max(tree_->n_iter, model.n_iter);
+        tree_->converged = tree_->converged && model.converged;
     }
 
     void grow_levels()
     {
         std::int32_t first = 0;
         for (std::int32_t level = 0; level < request_.n_branches; ++level) {
-            std::vector<std::int32_t> nodes(at(tree_.size() - first));
+            std::vector<std::int32_t> nodes(at(tree_->nodes() - first));
             std::iota(nodes.begin(), nodes.end(), first);
-            first = tree_.size();
+            first = tree_->nodes();
             const std::vector<Model> models = divide(nodes, request_.branches[level]);
             for (std::size_t i = 0; i < nodes.size(); ++i)
                 add(models[i], nodes[i], ranges_[at(nodes[i])]);
@@ -101,10 +102,10 @@ class Grower {
             leaves.erase(leaves.begin());
             if (halves[at(node)].model.k < 2) // its rows are the same to the precision of a centroid
                 continue;
-            const std::int32_t child = tree_.size();
+            const std::int32_t child = tree_->nodes();
             add(halves[at(node)].model, node, ranges_[at(node)]);
             halves[at(node)].model = Model();
-            halves.resize(at(tree_.size()));
+            halves.resize(at(tree_->nodes()));
             enter(leaves, child);
             enter(leaves, child + 1);
             ++count;
@@ -123,8 +124,8 @@ class Grower {
 
     void enter(Leaves &leaves, std::int32_t node) const
     {
-        if (tree_.within_ss[at(node)] > 0.0)
-            leaves.insert({tree_.within_ss[at(node)], node});
+        if (tree_->within_ss[at(node)] > 0.0)
+            leaves.insert({tree_->within_ss[at(node)], node});
     }
 
     void find_halves(const Leaves &leaves, std::int64_t most, std::vector<Halves> &halves)
@@ -187,12 +188,12 @@ class Grower {
     const std::shared_ptr<const LoadedRows> rows_;
     std::vector<std::int64_t> order_; // numbers of rows, those of a node side by side
     std::vector<Range> ranges_;       // of each node
-    Tree tree_;
+    std::unique_ptr<Tree> tree_ = std::make_unique<Tree>();
 };
 
 } // namespace
 
-Tree grow(const PgkmRequest &request, Workplace &place, Monitor &monitor)
+std::unique_ptr<Tree> grow(const PgkmRequest &request, Workplace &place, Monitor &monitor)
 {
     return Grower(request, place, monitor).run();
 }

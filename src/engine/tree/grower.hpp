@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "engine/api.h"
@@ -11,7 +12,10 @@
 namespace pgkm {
 
 // The nodes of a tree, the root first, each behind its parent.
-struct Tree {
+struct Tree : Models {
+    void get(std::int64_t, PgkmResult *result) const override;
+
+    std::int64_t n = 0; // rows
     std::int32_t d = 0;
     std::vector<std::int32_t> parents; // -1 of the root
     std::vector<std::int32_t> levels;  // 0 of the root
@@ -23,10 +27,10 @@ struct Tree {
     std::int32_t n_iter = 0; // most iterations of a fit
     bool converged = true;   // all fits
 
-    std::int32_t size() const { return static_cast<std::int32_t>(parents.size()); }
+    std::int32_t nodes() const { return static_cast<std::int32_t>(parents.size()); }
 };
 
 // Of a checked request. Throws Error.
-Tree grow(const PgkmRequest &request, Workplace &place, Monitor &monitor);
+std::unique_ptr<Tree> grow(const PgkmRequest &request, Workplace &place, Monitor &monitor);
 
 } // namespace pgkm

@@ -8,34 +8,27 @@
 #include "numeric/error.hpp"
 
 namespace pgkm {
+
+void Tree::get(std::int64_t, PgkmResult *result) const
+{
+    result->k = nodes();
+    result->d = d;
+    result->n = n;
+    result->n_iter = n_iter;
+    result->converged = converged ? 1 : 0;
+    result->parents = parents.data();
+    result->levels = levels.data();
+    result->centroids = centroids.data();
+    result->sizes = sizes.data();
+    result->within_ss = within_ss.data();
+    result->center = data_or_null(center);
+    result->scale = data_or_null(scale);
+}
+
 namespace {
 
 // Levels in one call.
 constexpr std::int32_t most_levels = 8;
-
-class TreeModel : public Models {
-  public:
-    TreeModel(Tree &&tree, std::int64_t n) : tree_(std::move(tree)), n_(n) {}
-    void get(std::int64_t, PgkmResult *result) const override
-    {
-        result->k = tree_.size();
-        result->d = tree_.d;
-        result->n = n_;
-        result->n_iter = tree_.n_iter;
-        result->converged = tree_.converged ? 1 : 0;
-        result->parents = tree_.parents.data();
-        result->levels = tree_.levels.data();
-        result->centroids = tree_.centroids.data();
-        result->sizes = tree_.sizes.data();
-        result->within_ss = tree_.within_ss.data();
-        result->center = data_or_null(tree_.center);
-        result->scale = data_or_null(tree_.scale);
-    }
-
-  private:
-    const Tree tree_;
-    const std::int64_t n_;
-};
 
 // At most.
 struct Nodes {
@@ -106,7 +99,7 @@ double bytes_of_tree(const PgkmRequest &request, const PgkmGroup &group)
 
 std::unique_ptr<Models> fit(const PgkmRequest &request, Workplace *place, Monitor &monitor)
 {
-    return std::make_unique<TreeModel>(grow(request, *place, monitor), request.points.n);
+    return grow(request, *place, monitor);
 }
 
 } // namespace
