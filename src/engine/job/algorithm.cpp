@@ -53,11 +53,19 @@ std::unique_ptr<Models> fit_on(const BackendChoice &choice, const PgkmOpen &open
         monitor.enter(PGKM_LOADING);
         return algorithm.fit(request, &place, monitor);
     }
-    ResidentUse use(*request.resident, monitor);
-    Workplace &place = request.resident->workplace(choice, open);
-    monitor.enter(PGKM_LOADING);
-    std::unique_ptr<Models> models = algorithm.fit(request, &place, monitor);
-    use.succeed();
+    PgkmResident &resident = *request.resident;
+    resident.relay.lead_to(&monitor);
+    std::unique_ptr<Models> models;
+    try {
+        Workplace &place = resident.workplace(choice, open);
+        monitor.enter(PGKM_LOADING);
+        models = algorithm.fit(request, &place, monitor);
+    } catch (...) { // after a failure the backends' contexts are not to be trusted
+        resident.drop();
+        resident.relay.lead_to(nullptr);
+        throw;
+    }
+    resident.relay.lead_to(nullptr);
     return models;
 }
 

@@ -42,28 +42,3 @@ struct PgkmResident {
     };
     Place on_cpu_, on_device_;
 };
-
-namespace pgkm {
-
-// One job's use of resident rows. After a failure the backends' contexts are not to be trusted: unless the job
-// succeeds, all is dropped.
-class ResidentUse {
-  public:
-    ResidentUse(PgkmResident &resident, Monitor &monitor) : resident_(resident) { resident_.relay.lead_to(&monitor); }
-    ~ResidentUse()
-    {
-        if (!succeeded_)
-            resident_.drop();
-        resident_.relay.lead_to(nullptr);
-    }
-    ResidentUse(const ResidentUse &) = delete;
-    ResidentUse &operator=(const ResidentUse &) = delete;
-
-    void succeed() { succeeded_ = true; }
-
-  private:
-    PgkmResident &resident_;
-    bool succeeded_ = false;
-};
-
-} // namespace pgkm
