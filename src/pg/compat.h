@@ -89,13 +89,6 @@ extern "C" {
 #define pgkm_check_permissions(statement) ExecCheckRTPerms((statement)->rtable, true)
 #endif
 
-/* 17 gave wait event sets an owner (50c67c2019ab); ours live as long as their process. */
-#if PG_VERSION_NUM >= 170000
-#define pgkm_create_wait_events(count) CreateWaitEventSet(NULL, count)
-#else
-#define pgkm_create_wait_events(count) CreateWaitEventSet(TopMemoryContext, count)
-#endif
-
 /* 19 lets whoever begins a scan set flags. */
 #if PG_VERSION_NUM >= 190000
 #define pgkm_table_beginscan(table, snapshot) table_beginscan(table, snapshot, 0, NULL, 0)

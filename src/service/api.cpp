@@ -18,7 +18,7 @@ struct PgkmService : pgkm::service::Server {
 };
 
 PgkmStatus pgkm_service_start(const char *plugin, const char *path, const PgkmServiceLimits *limits,
-                              PgkmService **service, PgkmError *error)
+                              PgkmServiceFailed on_failure, PgkmService **service, PgkmError *error)
 {
     *service = nullptr;
     return pgkm::guarded(error, [&] {
@@ -27,23 +27,13 @@ PgkmStatus pgkm_service_start(const char *plugin, const char *path, const PgkmSe
         const PgkmBackend *table = pgkm::cuda_backend(plugin, &why);
         if (table == nullptr)
             throw Error(PGKM_UNAVAILABLE, why);
-        *service = std::make_unique<PgkmService>(*table, path, *limits).release();
+        *service = std::make_unique<PgkmService>(*table, path, *limits, on_failure).release();
     });
 }
 
 void pgkm_service_stop(PgkmService *service)
 {
     delete service;
-}
-
-int pgkm_service_wakeup(const PgkmService *service)
-{
-    return const_cast<PgkmService *>(service)->state().wakeup.get();
-}
-
-void pgkm_service_serve(PgkmService *service)
-{
-    service->state().wakeup.heed();
 }
 
 void pgkm_service_set_limits(PgkmService *service, const PgkmServiceLimits *limits)

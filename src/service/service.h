@@ -1,9 +1,8 @@
 /*
  * service.h - the GPU service as PostgreSQL's side sees it: plain data and C functions.
  *
- * The process that runs the service starts it, then calls pgkm_service_serve() whenever the
- * descriptor of pgkm_service_wakeup() is readable, and stops it in the end. Everything else
- * happens in threads that never call the server. No function here throws.
+ * The process that runs the service starts it, looks at its counts now and then, and stops it in the end. Everything
+ * else happens in threads that never call the server. No function here throws.
  */
 #ifndef PGKM_SERVICE_H
 #define PGKM_SERVICE_H
@@ -42,15 +41,16 @@ typedef struct PgkmServiceCounts {
 
 typedef struct PgkmService PgkmService;
 
+/* Called from any thread when a device has failed: the process is to look at the counts. */
+typedef void (*PgkmServiceFailed)(void);
+
 /* Loads the plugin at `plugin`, looks for a usable device, and listens at `path`. Takes as long
  * as the driver does to start. PGKM_UNAVAILABLE with the reason when there is no device. */
 PgkmStatus pgkm_service_start(const char *plugin, const char *path, const PgkmServiceLimits *limits,
-                              PgkmService **service, PgkmError *error);
+                              PgkmServiceFailed on_failure, PgkmService **service, PgkmError *error);
 /* Cancels and ends everything, removes the path. NULL is allowed. */
 void pgkm_service_stop(PgkmService *service);
 
-int pgkm_service_wakeup(const PgkmService *service);
-void pgkm_service_serve(PgkmService *service);
 void pgkm_service_set_limits(PgkmService *service, const PgkmServiceLimits *limits);
 void pgkm_service_counts(PgkmService *service, PgkmServiceCounts *counts);
 

@@ -96,13 +96,6 @@ class Service : public testing::Test {
         load.load.bytes = 4096;
         ASSERT_EQ(answer(link, load, rows.get()), PGKM_OK);
     }
-    // The server's thread: serves until the body has ended.
-    void serve(std::function<void()> body)
-    {
-        const Waiter waiter(std::move(body));
-        while (!waiter.done_within(milliseconds(1)))
-            server_.state().wakeup.heed();
-    }
 
     Server server_;
     std::vector<int> channels_;

@@ -1,13 +1,13 @@
 /*
  * worker.cpp - the background worker that is the GPU service.
  *
- * This process's own thread alone calls the server: it maps segments, reads settings, heeds
- * signals, and waits. Clients are served by threads of src/service. However the process ends, its
- * threads end before shared memory goes: they read rows there.
+ * This process's own thread alone calls the server: it reads settings, heeds signals, and waits. Clients are served by
+ * threads of src/service. However the process ends, its threads end before shared memory goes: they read rows there.
  */
 #include "pg/service/state.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/file.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -50,6 +50,12 @@ static void on_terminate(SIGNAL_ARGS)
     terminated = true;
     SetLatch(MyLatch);
     errno = saved;
+}
+
+/* From a thread of the service: its own thread is to look. */
+static void on_failure(void)
+{
+    kill(getpid(), SIGTERM);
 }
 
 static void stop_service(int, Datum)
@@ -127,7 +133,7 @@ static bool start_service(void)
     PgkmError error;
 
     pgkm_settings_fill(&settings);
-    if (pgkm_service_start(settings.plugin, PGKM_SERVICE_SOCKET, &limits, &service, &error) != PGKM_OK) {
+    if (pgkm_service_start(settings.plugin, PGKM_SERVICE_SOCKET, &limits, on_failure, &service, &error) != PGKM_OK) {
         note_no_device(&error, settings.plugin);
         return false;
     }
@@ -165,7 +171,6 @@ static void let_answer(void)
 
     for (int i = 0; i < ANSWER_ROUNDS; ++i) {
         pg_usleep(ANSWER_ROUND_US);
-        pgkm_service_serve(service);
         pgkm_service_counts(service, &counts);
         if (counts.all.running + counts.all.waiting == 0 && i > 0)
             return;
@@ -175,16 +180,11 @@ static void let_answer(void)
 /* Until something ends the service; the process's exit status. */
 static int serve(bool preloaded)
 {
-    WaitEventSet *const set = pgkm_create_wait_events(3);
-
-    AddWaitEventToSet(set, WL_LATCH_SET, PGINVALID_SOCKET, MyLatch, NULL);
-    AddWaitEventToSet(set, WL_POSTMASTER_DEATH, PGINVALID_SOCKET, NULL, NULL);
-    AddWaitEventToSet(set, WL_SOCKET_READABLE, pgkm_service_wakeup(service), NULL, NULL);
-    while (!terminated) {
-        WaitEvent event;
+    for (;;) {
         PgkmServiceCounts counts;
 
-        if (WaitEventSetWait(set, LOOK_MS, &event, 1, PG_WAIT_EXTENSION) == 1 && event.events == WL_POSTMASTER_DEATH)
+        if (WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_POSTMASTER_DEATH, LOOK_MS, PG_WAIT_EXTENSION) &
+            WL_POSTMASTER_DEATH)
             return 1;
         ResetLatch(MyLatch);
         CHECK_FOR_INTERRUPTS();
@@ -196,7 +196,6 @@ static int serve(bool preloaded)
 
             pgkm_service_set_limits(service, &limits);
         }
-        pgkm_service_serve(service);
         pgkm_service_counts(service, &counts);
         if (counts.failed) {
             let_answer();
@@ -204,10 +203,9 @@ static int serve(bool preloaded)
                           errdetail("The next job starts another.")));
             return 1;
         }
-        if (is_idle(&counts, preloaded ? 0 : pgkm_gpu_idle_timeout))
+        if (terminated || is_idle(&counts, preloaded ? 0 : pgkm_gpu_idle_timeout))
             return 0;
     }
-    return 0;
 }
 
 /* The worker's main function. Its argument: whether it was started with the server. */

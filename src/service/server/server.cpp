@@ -31,12 +31,13 @@ std::vector<PgkmDevice> find_devices(const PgkmBackend &table)
 
 } // namespace
 
-Server::Server(const PgkmBackend &table, const char *path, const PgkmServiceLimits &limits)
+Server::Server(const PgkmBackend &table, const char *path, const PgkmServiceLimits &limits,
+               PgkmServiceFailed on_failure)
     : path_(path), stop_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))
 {
     // Also for what the driver starts: the server's signals are for the server's thread.
     const SignalsBlocked guard;
-    state_ = std::make_unique<ServerState>(table, find_devices(table));
+    state_ = std::make_unique<ServerState>(table, find_devices(table), on_failure);
     set_limits(limits);
     listening_ = listen_at(path);
     thread_ = std::thread([this] { run(); });

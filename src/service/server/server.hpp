@@ -13,7 +13,8 @@ namespace pgkm::service {
 class Server {
   public:
     // Listens at `path`. Throws Error, also PGKM_UNAVAILABLE when the table has no usable device.
-    Server(const PgkmBackend &table, const char *path, const PgkmServiceLimits &limits);
+    Server(const PgkmBackend &table, const char *path, const PgkmServiceLimits &limits,
+           PgkmServiceFailed on_failure = nullptr);
     // Ends all connections; what the server has mapped for them is given back.
     ~Server();
     Server(const Server &) = delete;

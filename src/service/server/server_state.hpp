@@ -10,7 +10,6 @@
 
 #include "backend/backend.h"
 #include "service/server/devices.hpp"
-#include "service/server/wakeup.hpp"
 #include "service/wire/protocol.hpp"
 
 namespace pgkm::service {
@@ -19,16 +18,16 @@ class ClientContext;
 
 class ServerState {
   public:
-    // Throws Error(PGKM_UNAVAILABLE) when no device is usable.
-    ServerState(const PgkmBackend &backend, const std::vector<PgkmDevice> &found)
-        : table(backend), has_reduce(reduces(backend)), devices(found)
+    // on_failure: called from any thread when a device fails; nullptr: nobody wants to know. Throws
+    // Error(PGKM_UNAVAILABLE) when no device is usable.
+    ServerState(const PgkmBackend &backend, const std::vector<PgkmDevice> &found, PgkmServiceFailed on_failure)
+        : table(backend), has_reduce(reduces(backend)), devices(found), on_failure_(on_failure)
     {
     }
 
     const PgkmBackend &table;
     const bool has_reduce;
     Devices devices;
-    Wakeup wakeup;
 
     // The clients that there are.
     void add(ClientContext *client);
@@ -65,7 +64,8 @@ class ServerState {
             if (!failed_.exchange(true))
                 failure_ = text;
         }
-        wakeup.wake();
+        if (on_failure_ != nullptr)
+            on_failure_();
     }
     PgkmServiceCounts counts() const;
     bool has_failed() const { return failed_.load(std::memory_order_relaxed); }
@@ -82,6 +82,7 @@ class ServerState {
         return table.reduce(nullptr, nullptr, 0, nullptr, nullptr, &error) != PGKM_UNSUPPORTED;
     }
 
+    const PgkmServiceFailed on_failure_;
     std::atomic<std::uint64_t> requests_{0};
     std::atomic<bool> closing_{false};
     std::atomic<bool> failed_{false};

@@ -2,6 +2,7 @@
 #include "service/wire/arena.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 #include <new>
@@ -14,13 +15,7 @@ namespace {
 constexpr std::uint64_t first_bytes = std::uint64_t{1} << 16;
 constexpr std::uint64_t page = 4096;
 
-std::uint32_t phase_number(const char *name)
-{
-    for (std::uint32_t i = 0; i < std::size(phase_names); ++i)
-        if (name != nullptr && std::strcmp(phase_names[i], name) == 0)
-            return i;
-    return 0;
-}
+using Words = std::array<std::uint64_t, progress_words>;
 
 } // namespace
 
@@ -62,22 +57,17 @@ void Arena::follow(std::uint64_t bytes)
 
 void Arena::write_progress(const PgkmProgress &progress) const
 {
+    Progress told = {
+        progress.shift, progress.problem, progress.iteration, progress.bytes_moved, progress.devices, {}, {}};
+    std::strncpy(told.phase, progress.phase == nullptr ? "" : progress.phase, sizeof told.phase - 1);
+    pack_names(progress.chosen, &told.chosen);
+    const auto words = std::bit_cast<Words>(told);
     Control &to = control();
     const std::uint32_t sequence = to.sequence.load(std::memory_order_relaxed);
     to.sequence.store(sequence + 1, std::memory_order_relaxed);
     std::atomic_thread_fence(std::memory_order_release);
-    to.phase.store(phase_number(progress.phase), std::memory_order_relaxed);
-    to.problem.store(progress.problem, std::memory_order_relaxed);
-    to.iteration.store(progress.iteration, std::memory_order_relaxed);
-    to.shift.store(std::bit_cast<std::uint64_t>(progress.shift), std::memory_order_relaxed);
-    to.bytes_moved.store(progress.bytes_moved, std::memory_order_relaxed);
-    to.devices.store(progress.devices, std::memory_order_relaxed);
-    StrategyNames names;
-    std::uint64_t words[name_words];
-    pack_names(progress.chosen, &names);
-    std::memcpy(words, &names, sizeof words);
-    for (std::size_t i = 0; i < name_words; ++i)
-        to.chosen[i].store(words[i], std::memory_order_relaxed);
+    for (std::size_t i = 0; i < progress_words; ++i)
+        to.progress[i].store(words[i], std::memory_order_relaxed);
     to.sequence.store(sequence + 2, std::memory_order_release);
 }
 
@@ -87,25 +77,18 @@ bool Arena::read_progress(PgkmProgress *progress, std::uint32_t *last_sequence) 
     const std::uint32_t before = from.sequence.load(std::memory_order_acquire);
     if (before == *last_sequence || before % 2 != 0)
         return false;
-    const std::uint32_t phase = from.phase.load(std::memory_order_relaxed);
-    *progress = {};
-    progress->phase = phase_names[phase < std::size(phase_names) ? phase : 0];
-    progress->problem = from.problem.load(std::memory_order_relaxed);
-    progress->iteration = from.iteration.load(std::memory_order_relaxed);
-    progress->shift = std::bit_cast<double>(from.shift.load(std::memory_order_relaxed));
-    progress->bytes_moved = from.bytes_moved.load(std::memory_order_relaxed);
-    progress->devices = from.devices.load(std::memory_order_relaxed);
-    std::uint64_t words[name_words];
-    for (std::size_t i = 0; i < name_words; ++i)
-        words[i] = from.chosen[i].load(std::memory_order_relaxed);
+    Words words;
+    for (std::size_t i = 0; i < progress_words; ++i)
+        words[i] = from.progress[i].load(std::memory_order_relaxed);
     std::atomic_thread_fence(std::memory_order_acquire);
     if (from.sequence.load(std::memory_order_relaxed) != before)
         return false;
     *last_sequence = before;
-    StrategyNames names;
-    std::memcpy(&names, words, sizeof names);
-    progress->chosen = static_names(&names);
-    return phase != 0;
+    auto told = std::bit_cast<Progress>(words);
+    told.phase[sizeof told.phase - 1] = '\0';
+    *progress = {static_name(told.phase),    told.problem,     told.iteration, told.shift,
+                 static_names(&told.chosen), told.bytes_moved, told.devices};
+    return told.phase[0] != '\0';
 }
 
 } // namespace pgkm::service

@@ -1,5 +1,6 @@
 // names.cpp - copies the names of strategies into a message and out of it: a pointer means nothing to another process.
 #include <cstring>
+#include <iterator>
 #include <mutex>
 #include <set>
 #include <string>
@@ -9,20 +10,16 @@
 namespace pgkm::service {
 namespace {
 
-// Every stage's place in both structs.
-template <typename Visit>
-void each_stage(Visit &&visit)
-{
-    visit(&PgkmTuning::assignment, &StrategyNames::assignment);
-    visit(&PgkmTuning::execution, &StrategyNames::execution);
-    visit(&PgkmTuning::feature_sum, &StrategyNames::feature_sum);
-    visit(&PgkmTuning::mass_sum, &StrategyNames::mass_sum);
-    visit(&PgkmTuning::reduction_layout, &StrategyNames::reduction_layout);
-    visit(&PgkmTuning::instruction_set, &StrategyNames::instruction_set);
-}
+constexpr const char *PgkmTuning::*members[] = {
+    &PgkmTuning::assignment, &PgkmTuning::execution,        &PgkmTuning::feature_sum,
+    &PgkmTuning::mass_sum,   &PgkmTuning::reduction_layout, &PgkmTuning::instruction_set,
+};
+static_assert(std::size(members) == std::size(StrategyNames{}.names));
 
-// One copy of each name for ever: there are as many as strategies.
-const char *keep(const char *name)
+} // namespace
+
+// One copy of each for ever: there are as many as strategies and phases.
+const char *static_name(const char *name)
 {
     static std::mutex mutex;
     static std::set<std::string> names;
@@ -30,37 +27,35 @@ const char *keep(const char *name)
     return names.insert(name).first->c_str();
 }
 
-} // namespace
-
 bool pack_names(const PgkmTuning &from, StrategyNames *to)
 {
     bool all = true;
     *to = {};
-    each_stage([&](auto name, auto place) {
-        const char *text = from.*name == nullptr ? "" : from.*name;
-        all = all && std::strlen(text) < name_bytes;
-        std::strncpy(to->*place, text, name_bytes - 1);
-    });
+    for (std::size_t i = 0; i < std::size(members); ++i) {
+        const char *const name = from.*members[i] == nullptr ? "" : from.*members[i];
+        all = all && std::strlen(name) < sizeof(Name);
+        std::strncpy(to->names[i], name, sizeof(Name) - 1);
+    }
     return all;
 }
 
 PgkmTuning view_names(StrategyNames *from)
 {
     PgkmTuning tuning = {};
-    each_stage([&](auto name, auto place) {
-        (from->*place)[name_bytes - 1] = '\0';
-        tuning.*name = (from->*place)[0] == '\0' ? nullptr : from->*place;
-    });
+    for (std::size_t i = 0; i < std::size(members); ++i) {
+        Name &name = from->names[i];
+        name[sizeof name - 1] = '\0';
+        tuning.*members[i] = name[0] == '\0' ? nullptr : name;
+    }
     return tuning;
 }
 
 PgkmTuning static_names(StrategyNames *from)
 {
     PgkmTuning tuning = view_names(from);
-    each_stage([&](auto name, auto) {
-        if (tuning.*name != nullptr)
-            tuning.*name = keep(tuning.*name);
-    });
+    for (const auto member : members)
+        if (tuning.*member != nullptr)
+            tuning.*member = static_name(tuning.*member);
     return tuning;
 }
 

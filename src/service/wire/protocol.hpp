@@ -22,7 +22,7 @@ namespace pgkm::service {
 
 // Raised whenever a struct of this file changes; a library of another version of pg_kmeans that
 // meets a running service says so instead of misreading it.
-constexpr std::uint32_t protocol_version = 7;
+constexpr std::uint32_t protocol_version = 8;
 constexpr std::uint32_t magic = 0x706b736d ^ (PGKM_BACKEND_ABI << 8) ^ protocol_version;
 
 enum class Op : std::uint32_t {
@@ -35,19 +35,11 @@ enum class Op : std::uint32_t {
     close // the context; the connection may open another
 };
 
-constexpr std::size_t name_bytes = 32;
-
-// PgkmTuning by value; an empty name is NULL.
+// PgkmTuning by value: a name of each member, in their order. An empty one is NULL.
+using Name = char[32];
 struct StrategyNames {
-    char assignment[name_bytes];
-    char execution[name_bytes];
-    char feature_sum[name_bytes];
-    char mass_sum[name_bytes];
-    char reduction_layout[name_bytes];
-    char instruction_set[name_bytes];
+    Name names[6];
 };
-
-constexpr std::size_t name_words = sizeof(StrategyNames) / sizeof(std::uint64_t);
 
 // False when a name is too long to be one.
 bool pack_names(const PgkmTuning &from, StrategyNames *to);
@@ -55,6 +47,7 @@ bool pack_names(const PgkmTuning &from, StrategyNames *to);
 PgkmTuning view_names(StrategyNames *from);
 // The strings live as long as the process.
 PgkmTuning static_names(StrategyNames *from);
+const char *static_name(const char *name);
 
 struct OpenRequest {
     std::int32_t device;
@@ -106,23 +99,28 @@ struct Reply {
 };
 static_assert(sizeof(Reply) == 552, "told by test/service/changes.sh too");
 
+// PgkmProgress by value.
+struct Progress {
+    double shift;
+    std::int32_t problem;
+    std::int32_t iteration;
+    std::uint64_t bytes_moved;
+    std::uint64_t devices;
+    Name phase; // empty: nothing to tell
+    StrategyNames chosen;
+};
+constexpr std::size_t progress_words = sizeof(Progress) / sizeof(std::uint64_t);
+
 // What one side tells the other while a call runs. Progress is guarded by a sequence number,
 // odd while it is written (Lamport 1977).
 struct Control {
     std::atomic<std::uint32_t> cancelled;
     std::atomic<std::uint32_t> sequence;
-    std::atomic<std::uint64_t> shift; // the bits of a double
-    std::atomic<std::int32_t> problem;
-    std::atomic<std::int32_t> iteration;
-    std::atomic<std::uint32_t> phase; // its place in phase_names; 0: nothing to tell
-    std::atomic<std::uint64_t> bytes_moved;
-    std::atomic<std::uint64_t> devices;
-    std::atomic<std::uint64_t> chosen[name_words]; // StrategyNames
+    std::atomic<std::uint64_t> progress[progress_words];
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free && std::atomic<std::uint32_t>::is_always_lock_free,
               "atomics in shared memory must be free of locks");
 
 constexpr std::size_t control_bytes = 4096; // of the arena's file, before the arena
-constexpr const char *phase_names[] = {"", "loading", "seeding", "iterating", "labelling"};
 
 } // namespace pgkm::service
