@@ -6,17 +6,6 @@
 namespace pgkm {
 
 template <typename T>
-void relocate_empty_clusters(const PgkmPoints &points, const PgkmProblem &problem, const std::int32_t *labels,
-                             const double *distances, Sums &sums)
-{
-    std::vector<FarRow> rows;
-    for (std::int64_t i = 0; i < problem.n_rows; ++i)
-        if (distances[i] > 0.0)
-            rows.push_back({distances[i], i, labels[i]});
-    relocate_empty_clusters<T>(points, problem, rows, sums);
-}
-
-template <typename T>
 void relocate_empty_clusters(const PgkmPoints &points, const PgkmProblem &problem, std::vector<FarRow> &rows,
                              Sums &sums)
 {
@@ -78,10 +67,6 @@ double update_centroids(const PgkmProblem &problem, std::int32_t d, PgkmMetric m
     return shift;
 }
 
-template void relocate_empty_clusters<float>(const PgkmPoints &, const PgkmProblem &, const std::int32_t *,
-                                             const double *, Sums &);
-template void relocate_empty_clusters<double>(const PgkmPoints &, const PgkmProblem &, const std::int32_t *,
-                                              const double *, Sums &);
 template void relocate_empty_clusters<float>(const PgkmPoints &, const PgkmProblem &, std::vector<FarRow> &, Sums &);
 template void relocate_empty_clusters<double>(const PgkmPoints &, const PgkmProblem &, std::vector<FarRow> &, Sums &);
 template bool new_centroid<float>(const PgkmProblem &, std::int32_t, PgkmMetric, const Int128 *, Int128, float *);

@@ -69,16 +69,6 @@ inline bool has_empty_cluster(const Sums &sums)
     return false;
 }
 
-// Gives every cluster of mass 0, in ascending order, the row that is farthest from the
-// centroid it was assigned to (squared distance; FarOrder on a tie), and takes that row
-// from the sums of its old cluster. A row is eligible when its distance and its mass are
-// not 0 and its old cluster keeps some mass without it. A cluster that finds no row stays
-// empty. labels and distances are those of the assignment that made `sums`, indexed from
-// the problem's first row; labels are not changed.
-template <typename T>
-void relocate_empty_clusters(const PgkmPoints &points, const PgkmProblem &problem, const std::int32_t *labels,
-                             const double *distances, Sums &sums);
-
 // A row at some distance (squared, not 0) from the centroid it was assigned to.
 struct FarRow {
     double square;
@@ -135,12 +125,15 @@ class FirstFarRows {
     std::vector<FarRow> rows_; // a heap with the last of them on top
 };
 
-// The same choice among `rows` alone, whatever their order; they are left in another one.
+// Gives every cluster of mass 0, in ascending order, that of these rows which is first in FarOrder, and takes that row
+// from the sums of its old cluster. A row is eligible when its mass is not 0 and its old cluster keeps some mass
+// without it. A cluster that finds no row stays empty. The rows may come in any order, and are left in another one;
+// their labels are those of the assignment that made `sums`.
 template <typename T>
 void relocate_empty_clusters(const PgkmPoints &points, const PgkmProblem &problem, std::vector<FarRow> &rows,
                              Sums &sums);
 
-// The same choice among all rows, where farthest(most) returns the `most` first of them in FarOrder
+// The choice among all rows, where farthest(most) returns the `most` first of them in FarOrder
 // (all, where there are fewer), in any order. Few rows are taken, so few are asked for; should too
 // many of them be unfit (their clusters would be left empty), more are.
 template <typename T, typename Farthest>

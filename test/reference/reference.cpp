@@ -155,8 +155,11 @@ void fit_problem(const Data &data, PgkmProblem &problem, const PgkmFitParams &pa
         sums.reset(problem.k, points.d);
         std::transform(totals.begin(), totals.end(), sums.totals.begin(), join);
         std::transform(masses.begin(), masses.end(), sums.masses.begin(), join);
-        if (has_empty_cluster(sums))
-            relocate_empty_clusters<T>(points, problem, labels.data(), distances.data(), sums);
+        std::vector<FarRow> far;
+        for (std::size_t i = 0; i < n; ++i)
+            if (distances[i] > 0.0)
+                far.push_back({distances[i], static_cast<std::int64_t>(i), labels[i]});
+        relocate_empty_clusters<T>(points, problem, far, sums);
         problem.shift = update_centroids<T>(problem, points.d, params.metric, sums);
         ++problem.n_iter;
         problem.converged = labels == previous || problem.shift <= problem.tol;

@@ -39,7 +39,14 @@ struct Line {
             sums.totals[cluster] += row_feature<double>(points(), problem, static_cast<std::int64_t>(i), 0);
         }
     }
-    void relocate() { relocate_empty_clusters<double>(points(), problem, labels.data(), distances.data(), sums); }
+    void relocate()
+    {
+        std::vector<FarRow> far;
+        for (std::size_t i = 0; i < rows.size(); ++i)
+            if (distances[i] > 0.0)
+                far.push_back({distances[i], static_cast<std::int64_t>(i), labels[i]});
+        relocate_empty_clusters<double>(points(), problem, far, sums);
+    }
     double mass(std::size_t j) const { return static_cast<double>(sums.masses[j]) / unit(); }
     double total(std::size_t j) const { return static_cast<double>(sums.totals[j]) / unit(); }
     double unit() const { return weights.empty() ? 1.0 : std::ldexp(1.0, lower_limb_bits); }
