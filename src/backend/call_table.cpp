@@ -2,6 +2,18 @@
 #include "backend/call_table.hpp"
 
 namespace pgkm {
+namespace {
+
+// Calls body(array) for each that has an entry for each problem.
+template <typename Body>
+void for_arrays(Body &&body)
+{
+    const auto each = [&](auto... array) { (body(array), ...); };
+    each(&Call::problems, &Call::summaries, &Call::assignments, &Call::moments, &Call::mixtures, &Call::sums,
+         &Call::reduced);
+}
+
+} // namespace
 
 PgkmStatus run_call(const PgkmBackend &table, PgkmData *data, const Call &call, PgkmError *error)
 {
@@ -26,48 +38,27 @@ PgkmStatus run_call(const PgkmBackend &table, PgkmData *data, const Call &call, 
 
 Call call_of_one(Call call, std::int64_t i)
 {
-    const auto go_on = [i](auto *&array) { array = array == nullptr ? nullptr : array + i; };
     call.n_problems = 1;
-    go_on(call.problems);
-    go_on(call.summaries);
-    go_on(call.assignments);
-    go_on(call.moments);
-    go_on(call.mixtures);
-    go_on(call.sums);
-    go_on(call.reduced);
+    for_arrays([&](auto array) { call.*array = call.*array == nullptr ? nullptr : call.*array + i; });
     return call;
 }
 
 void CallRoom::make(std::size_t n)
 {
-    const auto room = [&](auto &of, Function function) {
-        of.resize(call.function == function ? n : 0);
-        return of.data();
-    };
-    problems.resize(n);
     call.n_problems = static_cast<std::int64_t>(n);
-    call.problems = problems.data();
-    call.summaries = room(summaries, Function::summarise);
-    call.assignments = room(assignments, Function::assign);
-    call.moments = room(moments, Function::moments);
-    call.mixtures = room(mixtures, Function::em_step);
-    call.sums = room(sums, Function::em_step);
-    call.reduced = room(reduced, Function::reduce);
+    for_arrays([&]<typename Entry>(Entry *Call::*array) {
+        auto &room = std::get<std::vector<Entry>>(room_);
+        room.resize(n);
+        call.*array = room.data();
+    });
 }
 
 void CallRoom::set(std::size_t i, const Call &from)
 {
-    const auto copy = [i](auto &to, const auto *one) {
-        if (!to.empty())
-            to[i] = *one;
-    };
-    copy(problems, from.problems);
-    copy(summaries, from.summaries);
-    copy(assignments, from.assignments);
-    copy(moments, from.moments);
-    copy(mixtures, from.mixtures);
-    copy(sums, from.sums);
-    copy(reduced, from.reduced);
+    for_arrays([&](auto array) {
+        if (from.*array != nullptr)
+            (call.*array)[i] = *(from.*array);
+    });
 }
 
 } // namespace pgkm

@@ -2,6 +2,7 @@
 // functions are one that takes a call.
 #pragma once
 
+#include <tuple>
 #include <vector>
 
 #include "backend/calls.hpp"
@@ -18,20 +19,20 @@ PgkmStatus run_call(const PgkmBackend &table, PgkmData *data, const Call &call, 
 Call call_of_one(Call call, std::int64_t i);
 
 // A call's problems and what is asked about them, with memory of their own; arrays within are the caller's.
-struct CallRoom {
-    // Room for n problems of the call's function.
+class CallRoom {
+  public:
+    // Room for n problems.
     void make(std::size_t n);
     // Problem i becomes that of `from`.
     void set(std::size_t i, const Call &from);
 
     Call call = {};
-    std::vector<PgkmProblem> problems;
-    std::vector<PgkmSummary> summaries;
-    std::vector<PgkmAssignment> assignments;
-    std::vector<PgkmMoments> moments;
-    std::vector<PgkmMixture> mixtures;
-    std::vector<PgkmMixtureSums> sums;
-    std::vector<PgkmReduced> reduced;
+
+  private:
+    std::tuple<std::vector<PgkmProblem>, std::vector<PgkmSummary>, std::vector<PgkmAssignment>,
+               std::vector<PgkmMoments>, std::vector<PgkmMixture>, std::vector<PgkmMixtureSums>,
+               std::vector<PgkmReduced>>
+        room_;
 };
 
 // The functions of a table that all come to run(data, call, error). Problems and mixtures that are not to change are

@@ -85,6 +85,8 @@ struct RowShape {
     std::int32_t d;
     PgkmElement element;
     std::size_t element_bytes() const { return element == PGKM_FLOAT32 ? sizeof(float) : sizeof(double); }
+    std::size_t row_bytes() const { return static_cast<std::size_t>(d) * element_bytes(); }
+    std::uint64_t value_bytes() const { return static_cast<std::uint64_t>(n) * row_bytes(); }
 };
 inline RowShape shape_of(const PgkmPoints &points)
 {

@@ -81,7 +81,7 @@ struct ShareCall {
     }
     ShareCall(const ShareCall &) = delete;
     ShareCall &operator=(const ShareCall &) = delete;
-    PgkmProblem &problem() { return room.problems[0]; }
+    PgkmProblem &problem() { return *room.call.problems; }
 
     CallRoom room;
     Cut cut;

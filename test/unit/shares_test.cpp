@@ -37,7 +37,7 @@ TEST(Shares, AddTheirSumsAndHaveTheirRows)
     ShareCall first(call, shape, 0, false), second(call, shape, 3, false);
     EXPECT_EQ(first.problem().centroids, problem.centroids);
     for (ShareCall *share : {&first, &second}) {
-        const PgkmAssignment &found = share->room.assignments[0];
+        const PgkmAssignment &found = share->room.call.assignments[0];
         EXPECT_EQ(found.masses, nullptr);
         found.labels[0] = share == &first ? 1 : 2;
         found.totals[0] = {share == &first ? UINT64_MAX : 1, 0};

@@ -41,7 +41,8 @@ PgkmPoints Rows::slice(std::int64_t first, std::int64_t n) const
     PgkmPoints some = points_;
     some.n = n;
     if (some.values != nullptr)
-        some.values = static_cast<const char *>(points_.values) + static_cast<std::uint64_t>(first) * row_bytes();
+        some.values =
+            static_cast<const char *>(points_.values) + static_cast<std::uint64_t>(first) * shape().row_bytes();
     if (some.weights != nullptr)
         some.weights += first;
     return some;
@@ -76,7 +77,7 @@ std::vector<Share> Rows::shares_of(const PgkmProblem &problem) const
 bool Rows::have_room(const PgkmProblem &problem) const
 {
     const auto rows = static_cast<std::uint64_t>(own_[0].n + 4 * problem.n_rows); // the first has most
-    return rows * row_bytes() <= contexts_.device_memory();
+    return rows * shape().row_bytes() <= contexts_.device_memory();
 }
 
 PgkmData *Rows::gather(std::size_t context, const PgkmProblem &problem, PgkmError *error)
@@ -115,7 +116,7 @@ void Rows::make_room_for_fit()
 {
     for (std::size_t context = 0; context < gathered_.size(); ++context) {
         const auto rows = static_cast<std::uint64_t>(gathered_[context].n + 4 * own_[context].n);
-        if (rows * row_bytes() > contexts_.device_memory())
+        if (rows * shape().row_bytes() > contexts_.device_memory())
             unload_gathered(context);
     }
 }

@@ -51,7 +51,6 @@ class Rows {
         std::int64_t first = 0, n = 0;
         PgkmData *data = nullptr;
     };
-    std::uint64_t row_bytes() const { return static_cast<std::uint64_t>(points_.d) * shape().element_bytes(); }
     PgkmPoints slice(std::int64_t first, std::int64_t n) const;
     PgkmStatus load(std::size_t context, Run &run, std::int64_t first, std::int64_t n, PgkmError *error);
 

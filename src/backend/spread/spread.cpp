@@ -171,7 +171,7 @@ void call_whole(Rows &rows, Call &call, std::vector<char> &done)
         room.make(of.size());
         for (std::size_t i = 0; i < of.size(); ++i) {
             room.set(i, call_of_one(call, of[i]));
-            room.problems[i].first_row = first_rows[i];
+            room.call.problems[i].first_row = first_rows[i];
         }
         if (!of.empty())
             which.push_back(context);

@@ -10,15 +10,11 @@
 namespace pgkm::nodes {
 namespace {
 
-std::size_t row_bytes(const PgkmPoints &points)
-{
-    return static_cast<std::size_t>(points.d) * (points.element == PGKM_FLOAT32 ? sizeof(float) : sizeof(double));
-}
-
 PgkmPoints part_of(const PgkmPoints &points, std::int64_t first, std::int64_t n)
 {
     PgkmPoints part = points;
-    part.values = static_cast<const std::byte *>(points.values) + static_cast<std::size_t>(first) * row_bytes(points);
+    part.values =
+        static_cast<const std::byte *>(points.values) + static_cast<std::size_t>(first) * shape_of(points).row_bytes();
     part.n = n;
     if (points.weights != nullptr)
         part.weights += first;
@@ -58,7 +54,7 @@ std::vector<double> mean_of_sample(PgkmStream &source, std::int32_t d, const Sta
 void RowBlocks::keep(const PgkmPoints &rows)
 {
     const auto *values = static_cast<const std::byte *>(rows.values);
-    values_.insert(values_.end(), values, values + static_cast<std::size_t>(rows.n) * row_bytes(rows));
+    values_.insert(values_.end(), values, values + static_cast<std::size_t>(rows.n) * shape_of(rows).row_bytes());
     if (rows.weights != nullptr)
         weights_.insert(weights_.end(), rows.weights, rows.weights + rows.n);
     kept_ += rows.n;

@@ -14,11 +14,6 @@ namespace {
 constexpr std::uint64_t copy_chunk_bytes = std::uint64_t{8} << 20; // between two looks at the cancel flag
 constexpr std::int64_t most_threads = 4;
 
-std::uint64_t value_bytes(const PgkmPoints &points)
-{
-    return static_cast<std::uint64_t>(points.n) * points.d * (points.element == PGKM_FLOAT32 ? 4 : 8);
-}
-
 // `bytes` bytes into the file at `to`, which memory backs first: what is not there becomes an error and not a signal.
 void copy_chunk(const File &file, std::uint64_t to, const char *from, std::uint64_t bytes)
 {
@@ -45,7 +40,7 @@ File copy_rows(const Link &link, const PgkmPoints &points, const LoadRequest &pl
 {
     link.check_memory(place.bytes);
     File file = new_shared_file();
-    copy(link, file, place.values, points.values, value_bytes(points));
+    copy(link, file, place.values, points.values, shape_of(points).value_bytes());
     if (points.weights != nullptr)
         copy(link, file, place.weights, points.weights, points.n * sizeof(double));
     return file;
@@ -59,7 +54,8 @@ LoadRequest place_rows(const Link &link, const PgkmPoints &points, int *file)
     place.n = points.n;
     place.d = points.d;
     place.weighted = points.weights != nullptr ? 1 : 0;
-    const std::uint64_t bytes = value_bytes(points), weight_bytes = place.weighted * points.n * sizeof(double);
+    const std::uint64_t bytes = shape_of(points).value_bytes(),
+                        weight_bytes = place.weighted * points.n * sizeof(double);
     const PgkmSegment &segment = link.segment();
     const auto offset = [&](const void *address) {
         return static_cast<std::uint64_t>(static_cast<const char *>(address) - static_cast<const char *>(segment.base));

@@ -45,9 +45,9 @@ ClientRows::ClientRows(const LoadRequest &request, File passed)
 
 std::uint64_t ClientRows::bytes() const
 {
-    const auto n = static_cast<std::uint64_t>(points_.n);
-    return n * static_cast<std::uint64_t>(points_.d) * shape_of(points_).element_bytes() +
-           (points_.weights == nullptr ? 0 : n * sizeof(double));
+    const std::uint64_t weights =
+        points_.weights == nullptr ? 0 : static_cast<std::uint64_t>(points_.n) * sizeof(double);
+    return shape_of(points_).value_bytes() + weights;
 }
 
 } // namespace pgkm::service

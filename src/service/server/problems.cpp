@@ -33,32 +33,32 @@ Problems::Problems(const CallRequest &request, const PgkmPoints &points, const A
         call_.values = values_in(call_.reduction);
         call_.cells = cells_in(call_.reduction);
     }
-    for (std::size_t i = 0; i < room_.problems.size(); ++i) {
-        problem_fields(reader_, call_, static_cast<std::int64_t>(i));
+    for (std::int64_t i = 0; i < call_.n_problems; ++i) {
+        problem_fields(reader_, call_, i);
         check(i);
         work_ += work_of(i);
         if (call_.function == Function::reduce)
-            room_.reduced[i].row = room_.reduced[i].expression = -1;
+            call_.reduced[i].row = call_.reduced[i].expression = -1;
     }
 }
 
 // Beside the fields: labels are places in arrays.
-void Problems::check(std::size_t problem) const
+void Problems::check(std::int64_t problem) const
 {
     if (call_.function != Function::em_step)
         return;
-    const PgkmMixture &mixture = room_.mixtures[problem];
+    const PgkmMixture &mixture = call_.mixtures[problem];
     const std::int32_t *const labels = mixture.labels;
-    if (labels != nullptr ? room_.sums[problem].masses == nullptr : mixture.factors == nullptr)
+    if (labels != nullptr ? call_.sums[problem].masses == nullptr : mixture.factors == nullptr)
         refuse("a mixture without labels or factors, or without sums to find");
-    if (labels != nullptr && std::any_of(labels, labels + room_.problems[problem].n_rows,
+    if (labels != nullptr && std::any_of(labels, labels + call_.problems[problem].n_rows,
                                          [&](std::int32_t label) { return label < 0 || label >= mixture.k; }))
         refuse("a label of no component");
 }
 
-double Problems::work_of(std::size_t problem) const
+double Problems::work_of(std::int64_t problem) const
 {
-    const auto n = static_cast<double>(room_.problems[problem].n_rows);
+    const auto n = static_cast<double>(call_.problems[problem].n_rows);
     const double d = rows_.d, values = n * d;
     switch (call_.function) {
     case Function::summarise:
@@ -68,13 +68,13 @@ double Problems::work_of(std::size_t problem) const
     case Function::reduce:
         return n * program_work(call_.reduction).row;
     case Function::em_step: {
-        const PgkmMixture &mixture = room_.mixtures[problem];
+        const PgkmMixture &mixture = call_.mixtures[problem];
         return values * mixture.k * (mixture.covariance_type == PGKM_COVARIANCE_FULL ? d : 2.0);
     }
     default:
         break;
     }
-    const double of_k = values * room_.problems[problem].k;
+    const double of_k = values * call_.problems[problem].k;
     return call_.function == Function::fit ? of_k * std::clamp(call_.fit.max_iter, 1, 30)
                                            : of_k; // few need more passes
 }

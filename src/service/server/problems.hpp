@@ -27,8 +27,8 @@ class Problems {
     double work() const { return work_; }
 
   private:
-    void check(std::size_t problem) const;
-    double work_of(std::size_t problem) const;
+    void check(std::int64_t problem) const;
+    double work_of(std::int64_t problem) const;
 
     const RowShape rows_;
     char *const arena_;
