@@ -1,14 +1,11 @@
-// api.cpp - the C functions of service.h.
+// api.cpp - the C functions of service.h for the process that runs the service.
 #include "service/service.h"
-
-#include <unistd.h>
 
 #include <memory>
 
 #include "service/plugin.hpp"
 #include "numeric/error.hpp"
 #include "numeric/signals.hpp"
-#include "service/client/client.hpp"
 #include "service/server/server.hpp"
 
 using pgkm::Error;
@@ -49,25 +46,4 @@ void pgkm_service_counts(PgkmService *service, PgkmServiceCounts *counts)
 int pgkm_service_close_if_idle(PgkmService *service, uint64_t requests_seen)
 {
     return service->state().close_if_idle(requests_seen) ? 1 : 0;
-}
-
-int pgkm_service_connect(const char *path)
-{
-    pgkm::service::File socket = pgkm::service::connect_to(path);
-    return socket.is_open() && pgkm::service::hello(socket.get()) ? socket.release() : -1;
-}
-
-int pgkm_service_ready(int channel, int milliseconds, PgkmError *error)
-{
-    return pgkm::service::await_hello(channel, milliseconds, error);
-}
-
-int pgkm_service_ask_again(int channel)
-{
-    return pgkm::service::hello(channel) ? 1 : 0;
-}
-
-void pgkm_service_disconnect(int channel)
-{
-    close(channel);
 }

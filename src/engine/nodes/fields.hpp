@@ -131,19 +131,4 @@ class MessageFields : public FieldArchive<MessageFields> {
     std::vector<std::shared_ptr<void>> memory_;
 };
 
-// A call as a server was asked for it, with room for what it finds: one of assign, moments and em_step.
-class AskedCall {
-  public:
-    // Reads the function and the fields; d and element are those of `points`. Throws Error.
-    AskedCall(Reader &request, const PgkmPoints &points);
-    AskedCall(const AskedCall &) = delete;
-    AskedCall &operator=(const AskedCall &) = delete;
-    Call &operator*() { return room_.call; }
-    void reply(Writer &reply);
-
-  private:
-    CallRoom room_;
-    MessageFields reader_;
-};
-
 } // namespace pgkm::nodes

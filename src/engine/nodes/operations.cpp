@@ -25,19 +25,37 @@ bool answer_to(Operation operation, std::index_sequence<numbers...>, Share &shar
             ...);
 }
 
+// Runs a call of the table as a server was asked for it.
+void answer_call(Share &share, Reader &request, Writer &reply)
+{
+    CallRoom room;
+    Call &call = room.call;
+    MessageFields reader(Leg::read_call, shape_of(share.points()), request);
+    call.function = request.get<Function>();
+    require_shape(call.function == Function::assign || call.function == Function::moments ||
+                  call.function == Function::em_step);
+    room.make(1);
+    fields(reader, call);
+    // Labels stay where the rows are; those of a request would have to be checked.
+    if (call.function == Function::assign)
+        require_shape(call.assignments->labels == nullptr && call.assignments->distances == nullptr);
+    if (call.function == Function::em_step)
+        require_shape(call.mixtures->labels == nullptr && call.sums->labels == nullptr);
+    const auto iteration = request.get<Iteration>();
+    request.finish();
+    require_shape(iteration <= Iteration::next);
+    reply.put(static_cast<std::uint8_t>(share.call(call, iteration)));
+    MessageFields writer(Leg::write_results, reader.rows(), reply);
+    fields(writer, call);
+}
+
 } // namespace
 
 void Share::serve(Reader &request, Writer &reply)
 {
     const Operation operation = request.operation();
-    if (operation == Operation::call) {
-        AskedCall asked(request, points_);
-        const auto iteration = request.get<Iteration>();
-        request.finish();
-        require_shape(iteration <= Iteration::next);
-        reply.put(static_cast<std::uint8_t>(call(*asked, iteration)));
-        return asked.reply(reply);
-    }
+    if (operation == Operation::call)
+        return answer_call(*this, request, reply);
     cpu::with_element(points_, [&](auto element) {
         using T = decltype(element);
         constexpr std::size_t count = std::tuple_size_v<std::decay_t<decltype(functions<T>)>>;

@@ -1,6 +1,8 @@
 // client.cpp - the client's function table, and what is asked without a context.
 #include "service/client/client.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <memory>
@@ -78,12 +80,9 @@ PgkmStatus load(PgkmContext *context, const PgkmPoints *points, PgkmData **data,
         link.check_cancelled();
         auto rows = std::make_unique<LoadedRows>(LoadedRows{link, shape_of(*points)});
         Request request = request_of(Op::load);
-        int file;
-        request.load = place_rows(link, *points, &file);
-        File copy;
-        if (file < 0)
-            copy = copy_rows(link, *points, request.load);
-        link.ask(request, file < 0 ? copy.get() : file);
+        const HandedOver handed = hand_over(link, *points);
+        request.load = handed.place;
+        link.ask(request, handed.file);
         *data = reinterpret_cast<PgkmData *>(rows.release());
     });
 }
@@ -130,29 +129,6 @@ const PgkmBackend *client_backend()
     return &table;
 }
 
-bool hello(int channel)
-{
-    const Request request = request_of(Op::hello);
-    return send_message(channel, &request, sizeof request);
-}
-
-int await_hello(int channel, int milliseconds, PgkmError *error)
-{
-    Reply reply;
-    set_error(error, PGKM_OK, "");
-    const Received received = receive_message(channel, &reply, sizeof reply, milliseconds);
-    const bool earlier = received == Received::message && reply.magic == magic && reply.serial != 0;
-    if (received == Received::nothing || earlier)
-        return 0;
-    if (received == Received::other || (received == Received::message && reply.magic != magic))
-        set_error(error, PGKM_UNAVAILABLE, "the GPU service belongs to another version of pg_kmeans");
-    else if (received == Received::message && reply.serial == 0) {
-        knows_reduce.store(reply.has_reduce != 0);
-        return 1;
-    }
-    return -1;
-}
-
 std::vector<PgkmDevice> devices(int channel, std::chrono::milliseconds limit, PgkmServiceCounts *counts)
 {
     using Clock = std::chrono::steady_clock;
@@ -167,3 +143,41 @@ std::vector<PgkmDevice> devices(int channel, std::chrono::milliseconds limit, Pg
 }
 
 } // namespace pgkm::service
+
+// --- the session's functions of service.h ---
+
+using namespace pgkm::service;
+
+int pgkm_service_connect(const char *path)
+{
+    File socket = connect_to(path);
+    return socket.is_open() && pgkm_service_ask_again(socket.get()) != 0 ? socket.release() : -1;
+}
+
+int pgkm_service_ready(int channel, int milliseconds, PgkmError *error)
+{
+    Reply reply;
+    pgkm::set_error(error, PGKM_OK, "");
+    const Received received = receive_message(channel, &reply, sizeof reply, milliseconds);
+    const bool ours = received == Received::message && reply.magic == magic;
+    if (received == Received::nothing || (ours && reply.serial != 0)) // that is of an earlier request
+        return 0;
+    if (ours) {
+        knows_reduce.store(reply.has_reduce != 0);
+        return 1;
+    }
+    if (received != Received::gone)
+        pgkm::set_error(error, PGKM_UNAVAILABLE, "the GPU service belongs to another version of pg_kmeans");
+    return -1;
+}
+
+int pgkm_service_ask_again(int channel)
+{
+    const Request request = request_of(Op::hello);
+    return send_message(channel, &request, sizeof request) ? 1 : 0;
+}
+
+void pgkm_service_disconnect(int channel)
+{
+    ::close(channel);
+}

@@ -11,21 +11,14 @@
 namespace pgkm::service {
 
 // The table; its name is "cuda", like that of the plugin behind the service. open() takes the
-// connection from PgkmOpen.channel, which must have answered a hello() and stays the caller's.
+// connection from PgkmOpen.channel, which pgkm_service_ready() must have found and stays the caller's.
 // probe() and strategies() have none and know nothing: ask by devices(), and by open(). Whether there
-// are moments() and em_step() is known from the last answer to a hello().
+// are moments() and em_step() is known from the last answer of a service.
 //
 // A service that ends during a call is PGKM_DEVICE_ERROR. A cancelled call whose service does
 // not answer within 50 ms gives the connection up: its owner closes it, and the service frees
 // what it held as soon as it can.
 const PgkmBackend *client_backend();
-
-// Sends the first message on a new connection; its answer makes it usable.
-bool hello(int channel);
-
-// Looks for that answer for up to `milliseconds`: 1 it came, 0 not yet, -1 the service is gone, or
-// refuses (*error, unless empty, says why).
-int await_hello(int channel, int milliseconds, PgkmError *error);
 
 // The service's devices, as probe() of its plugin finds them, and its counts. Throws Error: PGKM_CANCELLED when it has
 // not answered for so long, and then the channel is of no more use.

@@ -19,7 +19,7 @@ void copy_chunk(const File &file, std::uint64_t to, const char *from, std::uint6
 {
     const std::uint64_t begin = to / control_bytes * control_bytes; // a mapping begins with a page
     extend_file(file.get(), begin, to + bytes);
-    const Mapping mapped(file.get(), begin, to + bytes - begin);
+    const Mapping mapped = map_file(file.get(), begin, to + bytes - begin);
     std::memcpy(mapped.get() + (to - begin), from, bytes);
 }
 
@@ -36,26 +36,11 @@ void copy(const Link &link, const File &file, std::uint64_t to, const void *from
 
 } // namespace
 
-File copy_rows(const Link &link, const PgkmPoints &points, const LoadRequest &place)
+HandedOver hand_over(const Link &link, const PgkmPoints &points)
 {
-    link.check_memory(place.bytes);
-    File file = new_shared_file();
-    copy(link, file, place.values, points.values, shape_of(points).value_bytes());
-    if (points.weights != nullptr)
-        copy(link, file, place.weights, points.weights, points.n * sizeof(double));
-    return file;
-}
-
-LoadRequest place_rows(const Link &link, const PgkmPoints &points, int *file)
-{
-    *file = -1;
-    LoadRequest place = {};
-    place.element = points.element;
-    place.n = points.n;
-    place.d = points.d;
-    place.weighted = points.weights != nullptr ? 1 : 0;
+    const bool weighted = points.weights != nullptr;
     const std::uint64_t bytes = shape_of(points).value_bytes(),
-                        weight_bytes = place.weighted * points.n * sizeof(double);
+                        weight_bytes = weighted ? static_cast<std::uint64_t>(points.n) * sizeof(double) : 0;
     const PgkmSegment &segment = link.segment();
     const auto offset = [&](const void *address) {
         return static_cast<std::uint64_t>(static_cast<const char *>(address) - static_cast<const char *>(segment.base));
@@ -63,17 +48,22 @@ LoadRequest place_rows(const Link &link, const PgkmPoints &points, int *file)
     const auto inside = [&](const void *address, std::uint64_t length) {
         return address >= segment.base && offset(address) + length <= segment.bytes;
     };
-    if (segment.file != 0 && inside(points.values, bytes) &&
-        (place.weighted == 0 || inside(points.weights, weight_bytes))) {
-        *file = segment.file;
+    LoadRequest place = {points.element, points.n, points.d, weighted ? 1 : 0, 0, 0, 0};
+    if (segment.file != 0 && inside(points.values, bytes) && (!weighted || inside(points.weights, weight_bytes))) {
         place.values = offset(points.values);
-        place.weights = place.weighted != 0 ? offset(points.weights) : 0;
+        place.weights = weighted ? offset(points.weights) : 0;
         place.bytes = segment.bytes;
-    } else {
-        place.weights = (bytes + 63) / 64 * 64;
-        place.bytes = place.weighted != 0 ? place.weights + weight_bytes : bytes;
+        return {place, {}, segment.file};
     }
-    return place;
+    place.weights = (bytes + 63) / 64 * 64; // values, then weights
+    place.bytes = weighted ? place.weights + weight_bytes : bytes;
+    link.check_memory(place.bytes);
+    File file = new_shared_file();
+    copy(link, file, place.values, points.values, bytes);
+    if (weighted)
+        copy(link, file, place.weights, points.weights, weight_bytes);
+    const int fd = file.get();
+    return {place, std::move(file), fd};
 }
 
 } // namespace pgkm::service

@@ -6,12 +6,14 @@
 
 namespace pgkm::service {
 
-// Where the rows lie: in the link's segment, whose *file is then set, if that holds them all; or else, *file being -1,
-// behind one another in a copy.
-LoadRequest place_rows(const Link &link, const PgkmPoints &points, int *file);
-
-// That copy, of memory that only this process has. Throws Error: the limit of host memory, no
-// memory, cancelled.
-File copy_rows(const Link &link, const PgkmPoints &points, const LoadRequest &place);
+// What the service is told of rows, and the file in which they lie: the link's segment if that holds them all, or else
+// a copy that only this process has.
+struct HandedOver {
+    LoadRequest place;
+    File copy;
+    int file;
+};
+// Throws Error: the limit of host memory, no memory, cancelled.
+HandedOver hand_over(const Link &link, const PgkmPoints &points);
 
 } // namespace pgkm::service

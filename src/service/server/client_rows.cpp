@@ -37,7 +37,7 @@ ClientRows::ClientRows(const LoadRequest &request, File passed)
         check_inside(request, request.weights, static_cast<std::uint64_t>(request.n) * sizeof(double));
     if (!passed.is_open() || !is_safe(passed.get(), request.bytes))
         refuse("no rows");
-    memory_ = Mapping(passed.get(), 0, request.bytes);
+    memory_ = map_file(passed.get(), 0, request.bytes);
     const char *base = memory_.get();
     points_.values = base + request.values;
     points_.weights = request.weighted == 0 ? nullptr : reinterpret_cast<const double *>(base + request.weights);

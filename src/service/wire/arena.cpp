@@ -22,7 +22,7 @@ using Words = std::array<std::uint64_t, progress_words>;
 Arena::Arena() : file_(new_shared_file())
 {
     extend_file(file_.get(), 0, control_bytes);
-    control_ = Mapping(file_.get(), 0, control_bytes);
+    control_ = map_file(file_.get(), 0, control_bytes);
     new (control_.get()) Control{};
 }
 
@@ -30,29 +30,29 @@ Arena::Arena(File file) : file_(std::move(file))
 {
     if (!file_.is_open() || !is_safe(file_.get(), control_bytes))
         throw Error(PGKM_INVALID, "the client sent no arena");
-    control_ = Mapping(file_.get(), 0, control_bytes);
+    control_ = map_file(file_.get(), 0, control_bytes);
 }
 
 void Arena::grow(std::uint64_t bytes)
 {
-    if (bytes <= arena_.bytes())
+    if (bytes <= this->bytes())
         return;
     // Doubled, so that a sequence of calls seldom maps anew.
-    const std::uint64_t wanted = std::max({bytes, 2 * arena_.bytes(), first_bytes});
+    const std::uint64_t wanted = std::max({bytes, 2 * this->bytes(), first_bytes});
     const std::uint64_t total = (wanted + page - 1) / page * page;
-    extend_file(file_.get(), control_bytes + arena_.bytes(), control_bytes + total);
-    arena_ = Mapping();
-    arena_ = Mapping(file_.get(), control_bytes, total);
+    extend_file(file_.get(), control_bytes + this->bytes(), control_bytes + total);
+    arena_ = {}; // before the next one is mapped
+    arena_ = map_file(file_.get(), control_bytes, total);
 }
 
 void Arena::follow(std::uint64_t bytes)
 {
-    if (bytes == arena_.bytes())
+    if (bytes == this->bytes())
         return;
     if (bytes > INT64_MAX - control_bytes || !is_safe(file_.get(), control_bytes + bytes))
         throw Error(PGKM_INVALID, "the arena is shorter than the client says");
-    arena_ = Mapping();
-    arena_ = Mapping(file_.get(), control_bytes, bytes);
+    arena_ = {};
+    arena_ = map_file(file_.get(), control_bytes, bytes);
 }
 
 void Arena::write_progress(const PgkmProgress &progress) const

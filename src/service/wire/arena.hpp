@@ -16,7 +16,7 @@ class Arena {
 
     Control &control() const { return *reinterpret_cast<Control *>(control_.get()); }
     char *get() const { return arena_.get(); }
-    std::uint64_t bytes() const { return arena_.bytes(); }
+    std::uint64_t bytes() const { return arena_.get_deleter().bytes; }
     int fd() const { return file_.get(); }
 
     // The client's end: room for so many bytes.

@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <cstring>
 #include <string>
-#include <utility>
 
 #include "numeric/error.hpp"
 
@@ -23,34 +22,19 @@ namespace {
 
 } // namespace
 
-Mapping::Mapping(int fd, std::uint64_t offset, std::size_t bytes)
+void Unmap::operator()(char *address) const
+{
+    munmap(address, bytes);
+}
+
+Mapping map_file(int fd, std::uint64_t offset, std::size_t bytes)
 {
     if (bytes == 0)
-        return;
+        return {};
     void *address = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, static_cast<off_t>(offset));
     if (address == MAP_FAILED)
         fail("could not map shared memory", errno);
-    address_ = address;
-    bytes_ = bytes;
-}
-
-Mapping &Mapping::operator=(Mapping &&other) noexcept
-{
-    Mapping taken(std::move(other));
-    swap(taken);
-    return *this;
-}
-
-Mapping::~Mapping()
-{
-    if (address_ != nullptr)
-        munmap(address_, bytes_);
-}
-
-void Mapping::swap(Mapping &other) noexcept
-{
-    std::swap(address_, other.address_);
-    std::swap(bytes_, other.bytes_);
+    return {static_cast<char *>(address), Unmap{bytes}};
 }
 
 File new_shared_file()

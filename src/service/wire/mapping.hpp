@@ -6,30 +6,21 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include "numeric/platform.hpp"
 #include "service/wire/channel.hpp"
 
 namespace pgkm::service {
 
-// A mapping of a part of a file; movable, unmapped at the end.
-class Mapping {
-  public:
-    Mapping() = default;
-    // Throws Error(PGKM_OUT_OF_MEMORY).
-    Mapping(int fd, std::uint64_t offset, std::size_t bytes);
-    Mapping(Mapping &&other) noexcept { swap(other); }
-    Mapping &operator=(Mapping &&other) noexcept;
-    ~Mapping();
-
-    char *get() const { return static_cast<char *>(address_); }
-    std::size_t bytes() const { return bytes_; }
-
-  private:
-    void swap(Mapping &other) noexcept;
-    void *address_ = nullptr;
-    std::size_t bytes_ = 0;
+struct Unmap {
+    std::size_t bytes = 0;
+    void operator()(char *address) const;
 };
+// A part of a file; unmapped at the end.
+using Mapping = std::unique_ptr<char[], Unmap>;
+// NULL for no bytes. Throws Error(PGKM_OUT_OF_MEMORY).
+Mapping map_file(int fd, std::uint64_t offset, std::size_t bytes);
 
 // A new file of no name and no length. Throws Error.
 File new_shared_file();
