@@ -4,6 +4,7 @@
 #include "pg/rows/rows.h"
 
 #include "pg/run/memory_account.h"
+#include "pg/shared/pages.h"
 
 extern "C" {
 #include "utils/memutils.h"
@@ -62,7 +63,11 @@ int64 pgkm_next_capacity(int64 capacity, int64 needed, Size row)
 
 void *pgkm_resize(MemoryContext context, void *memory, int64 count, Size size)
 {
-    return memory == NULL ? MemoryContextAllocHuge(context, count * size) : repalloc_huge(memory, count * size);
+    void *const resized =
+        memory == NULL ? MemoryContextAllocHuge(context, count * size) : repalloc_huge(memory, count * size);
+
+    shared_large_pages(resized, count * size);
+    return resized;
 }
 
 /* Makes place in memory of this process for so many rows in all. */

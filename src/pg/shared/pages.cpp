@@ -31,6 +31,19 @@ dsa_pointer shared_allocate(dsa_area *area, dsa_pointer last, Size bytes)
     return dsa_allocate_extended(area, bytes, DSA_ALLOC_NO_OOM | (bytes >= MaxAllocSize ? DSA_ALLOC_HUGE : 0));
 }
 
+#define LARGE_PAGE_BYTES ((Size)2 * 1024 * 1024)
+
+void shared_large_pages(void *memory, Size bytes)
+{
+#ifdef MADV_HUGEPAGE
+    char *const first = (char *)TYPEALIGN(LARGE_PAGE_BYTES, (uintptr_t)memory);
+    char *const end = (char *)TYPEALIGN_DOWN(LARGE_PAGE_BYTES, (uintptr_t)memory + bytes);
+
+    if (first < end)
+        (void)madvise(first, end - first, MADV_HUGEPAGE);
+#endif
+}
+
 void shared_discard(void *memory, Size bytes, bool shared)
 {
 #ifdef MADV_REMOVE

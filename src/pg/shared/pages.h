@@ -18,6 +18,10 @@ bool pgkm_fits_shared_memory(double bytes);
  * knows. */
 dsa_pointer shared_allocate(dsa_area *area, dsa_pointer last, Size bytes);
 
+/* Asks for large pages where they fit into this memory: to touch one for the first time costs less than to touch many
+ * small ones. */
+void shared_large_pages(void *memory, Size bytes);
+
 /* Gives pages whose contents nobody needs any more back to the system, as far as it can: those of memory that is shared
  * for all processes that map it. Calls nothing of the server. */
 void shared_discard(void *memory, Size bytes, bool shared);
