@@ -50,32 +50,51 @@ __attribute__((always_inline)) inline void nearest_of_octets(const double *row, 
     }
 }
 
-// Calls a lambda that is inlined wherever it is called, compiled for AVX2 where the processor has it: without, fma() is
-// a call into libm on the x86-64 baseline.
-#define PGKM_INLINED __attribute__((always_inline))
-#if defined(__x86_64__)
-template <typename Body>
-__attribute__((target("avx2,fma"))) void with_avx2(const Body &body)
+void nearest_of_octets_portable(const double *row, const double *octets, int32_t k, int32_t d, int32_t *label,
+                                double *distance)
 {
-    body();
+    nearest_of_octets(row, octets, k, d, label, distance);
+}
+
+void distances_portable(const double *row, const double *centroids, int32_t k, int32_t d, double *distances)
+{
+    all_distances(row, centroids, k, d, distances);
+}
+
+#if defined(__x86_64__)
+// Without this, fma() is a call into libm on the x86-64 baseline.
+__attribute__((target("avx2,fma"))) void distances_fma(const double *row, const double *centroids, int32_t k, int32_t d,
+                                                       double *distances)
+{
+    all_distances(row, centroids, k, d, distances);
+}
+
+__attribute__((target("avx2,fma"))) void nearest_of_octets_fma(const double *row, const double *octets, int32_t k,
+                                                               int32_t d, int32_t *label, double *distance)
+{
+    nearest_of_octets(row, octets, k, d, label, distance);
 }
 #endif
-template <typename Body>
-void with_best_instructions(const Body &body)
+
+bool has_fma()
 {
 #if defined(__x86_64__)
-    static const bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-    if (has_avx2)
-        return with_avx2(body);
+    static const bool has = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    return has;
+#else
+    return false;
 #endif
-    body();
 }
 
 } // namespace
 
 void pgkm_distances(const double *row, const double *centroids, int32_t k, int32_t d, double *distances)
 {
-    with_best_instructions([&]() PGKM_INLINED { all_distances(row, centroids, k, d, distances); });
+#if defined(__x86_64__)
+    if (has_fma())
+        return distances_fma(row, centroids, k, d, distances);
+#endif
+    distances_portable(row, centroids, k, d, distances);
 }
 
 void pgkm_nearest(const double *row, const double *centroids, int32_t k, int32_t d, int32_t *label, double *distance)
@@ -111,7 +130,11 @@ void pgkm_octets(const double *centroids, int32_t k, int32_t d, double *octets)
 void pgkm_nearest_of_octets(const double *row, const double *octets, int32_t k, int32_t d, int32_t *label,
                             double *distance)
 {
-    with_best_instructions([&]() PGKM_INLINED { nearest_of_octets(row, octets, k, d, label, distance); });
+#if defined(__x86_64__)
+    if (has_fma())
+        return nearest_of_octets_fma(row, octets, k, d, label, distance);
+#endif
+    nearest_of_octets_portable(row, octets, k, d, label, distance);
 }
 
 int pgkm_transform_row(double *row, int32_t d, const double *center, const double *scale, PgkmMetric metric,
