@@ -55,16 +55,13 @@ struct Context {
     }
 };
 
-// What is made of rows for filters (cpu/encode).
-class Encoded;
-
 struct Data {
     Context &context;
     PgkmPoints points;
     // The rows of problems, by first row and number, in canonical order, as soon as seeding has made it (cpu/seed).
     std::map<std::pair<std::int64_t, std::int64_t>, Buffer<std::uint32_t>> row_orders = {};
-    // The same rows encoded, once for all calls. Guarded by the mutex.
-    mutable std::map<std::pair<std::int64_t, std::int64_t>, std::shared_ptr<Encoded>> encoded = {};
+    // What is made of the same rows for filters, once for all calls (cpu/encode). Guarded by the mutex.
+    mutable std::map<std::pair<std::int64_t, std::int64_t>, std::shared_ptr<void>> encoded = {};
     mutable std::mutex encoded_mutex = {};
     // What a caller keeps from one iteration to the next who has them made one at a time (engine/nodes).
     std::shared_ptr<void> iteration = {};

@@ -165,12 +165,7 @@ void Hamerly<T>::label_by_pivots(Scratch &scratch, std::int64_t first, int count
             rows[i] = rows_.values + (first + done + i) * rows_.d;
         rows_.context.poll();
         exact_.pack(rows, size, rows_.d, width, scratch.block.data());
-        std::fill(scratch.best.begin(), scratch.best.end(), std::numeric_limits<double>::infinity());
-        std::fill(scratch.second.begin(), scratch.second.end(), std::numeric_limits<double>::infinity());
-        std::fill(scratch.label.begin(), scratch.label.end(), 0.0);
-        exact_.nearest_listed(scratch.block.data(), width, rows_.d, geometry_.wide(), pivots_.data(),
-                              static_cast<int>(pivots_.size()), scratch.best.data(), scratch.second.data(),
-                              scratch.label.data());
+        search(scratch, width, pivots_.data(), static_cast<int>(pivots_.size()));
         for (int i = 0; i < size; ++i) {
             const auto lane = static_cast<std::size_t>(i);
             labels[done + i] = static_cast<std::int32_t>(scratch.label[lane]);
@@ -222,9 +217,11 @@ void Hamerly<T>::assign_block(Scratch &scratch, std::int64_t first, const std::i
         scratch.dense_count += count;
         return;
     }
+    std::int32_t *list = scratch.list.data();
+    std::fill_n(list + listed, list_panel, rows_.k); // the one at infinity
     const int lanes = (count + list_step - 1) / list_step * list_step;
     exact_.pack(x, count, rows_.d, lanes, scratch.block.data());
-    search(scratch, lanes, listed);
+    search(scratch, lanes, list, (listed + list_panel - 1) / list_panel * list_panel);
     kernels_.roots(scratch.second.data(), lanes, above, below);
     kernels_.roots(scratch.best.data(), lanes, above, nullptr);
     for (int i = 0; i < count; ++i) {
@@ -236,16 +233,13 @@ void Hamerly<T>::assign_block(Scratch &scratch, std::int64_t first, const std::i
     }
 }
 
-// Fills best, second and label of the block from the list.
+// Fills best, second and label of the block from the list, of whole panels.
 template <typename T>
-void Hamerly<T>::search(Scratch &scratch, int lanes, int listed)
+void Hamerly<T>::search(Scratch &scratch, int lanes, const std::int32_t *list, int listed)
 {
     std::fill(scratch.best.begin(), scratch.best.end(), std::numeric_limits<double>::infinity());
     std::fill(scratch.second.begin(), scratch.second.end(), std::numeric_limits<double>::infinity());
     std::fill(scratch.label.begin(), scratch.label.end(), 0.0);
-    std::int32_t *list = scratch.list.data();
-    while (listed % list_panel != 0)
-        list[listed++] = rows_.k; // the one at infinity
     const int per_call = static_cast<int>(
         std::max<std::int64_t>(1, work_per_poll / (std::int64_t{lanes} * rows_.d * list_panel)) * list_panel);
     for (int q = 0; q < listed; q += per_call) {

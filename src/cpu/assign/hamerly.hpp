@@ -59,7 +59,7 @@ class Hamerly final : public Assigner<T> {
     void sort_by_label(Scratch &scratch, int count, const std::int32_t *labels) const;
     void assign_block(Scratch &scratch, std::int64_t first, const std::int32_t *rows, int count, std::int32_t a,
                       std::int32_t *labels);
-    void search(Scratch &scratch, int lanes, int listed);
+    void search(Scratch &scratch, int lanes, const std::int32_t *list, int listed);
     void filter(int worker, std::int64_t first, const std::int32_t *rows, int count, std::int32_t *labels);
 
     Rows<T> rows_;

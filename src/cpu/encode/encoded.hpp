@@ -15,16 +15,11 @@
 
 namespace pgkm::cpu {
 
-class Encoded : public Spare {
-  public:
-    virtual ~Encoded() = default;
-};
-
 template <typename T>
-class EncodedRows final : public Encoded {
+class EncodedRows final : private Spare {
   public:
     explicit EncodedRows(Context &context) : context_(context) { context.budget.add(*this); }
-    ~EncodedRows() override { context_.budget.remove(*this); }
+    ~EncodedRows() { context_.budget.remove(*this); }
     EncodedRows(const EncodedRows &) = delete;
     EncodedRows &operator=(const EncodedRows &) = delete;
 
@@ -37,9 +32,8 @@ class EncodedRows final : public Encoded {
     // keep: for many passes, so that they are worth their memory; otherwise rows that are there are used.
     std::shared_ptr<const Int16Rows<T>> int16(const Rows<T> &rows, bool keep);
 
-    void give_up() override;
-
   private:
+    void give_up() override;
     const std::shared_ptr<const Centre<T>> &centre(const Rows<T> &rows);
 
     Context &context_;

@@ -39,11 +39,8 @@ class Int16Filter final : public Filter<T> {
           score_kernels_(score_kernels(rows.context.instruction_set)), pairs_((rows.d + 1) / 2),
           centroids_(rows.context.budget, panels_for(rows.k) * tiled_panel, rows.d)
     {
-        // All workers' scores and hits, with as much to spare.
-        constexpr std::int64_t most = 1024, least = 512;
-        const std::uint64_t bytes = 2 * most * tiled_width * (sizeof(float) + sizeof(Hit)) * rows.pool.size();
-        range_ = std::min(range_for(rows.d, rows.context.budget.allows(bytes) ? most : least),
-                          panels_for(rows.k) * tiled_panel);
+        constexpr std::int64_t most = 1024;
+        range_ = std::min(range_for(rows.d, most), panels_for(rows.k) * tiled_panel);
         for (int worker = 0; worker < rows.pool.size(); ++worker)
             rooms_.emplace_back(rows.context.budget, rows.d);
     }

@@ -61,18 +61,6 @@ double preparation_cost(double d, double k, double directions)
     return d * directions * (200.0 + 3.0 * directions + (std::min<double>(k, most_centroids) + 64.0) / 3.0);
 }
 
-// What projections of so many features take, and what the filter allocates after them: panels of the centroids and each
-// worker's block, scores and candidates.
-template <typename T>
-std::uint64_t bytes_with(const Rows<T> &rows, std::uint64_t padded, std::uint64_t size)
-{
-    constexpr std::uint64_t candidates = 1 << 17;
-    const auto n = static_cast<std::uint64_t>(rows.n), k = static_cast<std::uint64_t>(rows.k + tiled_panel);
-    const std::uint64_t scores = (sizeof(float) + sizeof(Hit)) * std::min<std::uint64_t>(k, 512);
-    const std::uint64_t of_worker = tiled_width * (sizeof(float) * (padded + size) + scores) + candidates;
-    return sizeof(float) * (n * size + 2 * padded * size + k * (size + 1)) + rows.pool.size() * of_worker + (1 << 16);
-}
-
 template <typename T>
 class Chooser {
   public:
@@ -207,8 +195,6 @@ int choose_features(const Rows<T> &rows, const T *middle, const Directions &dire
         if (size > (directions.count / 8 + 1) * 8)
             break;
         rows.context.poll();
-        if (size != kept && !rows.context.budget.allows(bytes_with(rows, Projection<T>::padded(rows.d), size)))
-            continue;
         const double each = chooser.cost(size, use.share), making = 2.0 * rows.d * (size + 16.0) / 14.0 / use.passes;
         pays = pays || each + (size == kept && use.passes <= 1.0 ? 0.0 : making) < others;
         if (each + (size == kept ? 0.0 : making) < least) {

@@ -27,7 +27,7 @@ struct ProjectionUse {
 template <typename T>
 std::int32_t most_directions(const Rows<T> &rows, double passes);
 
-// The number of features that costs least, or 0 where a projection does not pay or finds no room. One with so many as
+// The number of features that costs least, or 0 where a projection does not pay. One with so many as
 // are `kept` need not be made; but for many passes it has to pay as if it were: rows of clusters that lie apart have
 // something better then, short lists of centroids.
 template <typename T>

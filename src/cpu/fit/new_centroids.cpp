@@ -94,8 +94,7 @@ double new_centroids(const Rows<T> &rows, const PgkmProblem &problem, PgkmMetric
     if (problem.peers == nullptr && !sums.has_empty())
         return update(rows, problem, metric, sums.totals().data(), sums.masses().data());
     const Reservation for_copies(rows.context.budget, 2 * sums.totals().size() * sizeof(Int128));
-    Sums all;
-    sums.copy(0, rows.k, all);
+    Sums all = sums.copy();
     add_over(problem.peers, all);
     if (has_empty_cluster(all))
         relocate(rows, problem, labels, all);

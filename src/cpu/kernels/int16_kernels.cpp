@@ -11,15 +11,13 @@
 #define HWY_TARGET_INCLUDE "cpu/kernels/int16_kernels.cpp"
 #include "cpu/kernels/per_target.hpp"
 
+#include "cpu/kernels/lowest-inl.hpp"
 #include "cpu/kernels/pack-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace pgkm::cpu::HWY_NAMESPACE {
-inline constexpr hn::ScalableTag<float> single;
 inline constexpr hn::ScalableTag<std::int32_t> words;
-using SingleVector = hn::Vec<decltype(single)>;
 using WordVector = hn::Vec<decltype(words)>;
-inline constexpr int single_lanes = static_cast<int>(hn::MaxLanes(single));
 
 // Rows less the shift, times the factor, feature by feature in float32, for so many lanes.
 template <typename T>
@@ -128,10 +126,6 @@ HWY_NOINLINE void multiply(const std::int32_t *rows, int pairs, const std::int32
     }
 }
 
-struct LowestVectors {
-    SingleVector best[tile_vectors], second[tile_vectors], index[tile_vectors];
-};
-
 // tile_vectors of rows against N centroids; lowest: NULL, or where the lowest scores are kept.
 template <bool Vnni, int N>
 HWY_INLINE void score_tile(const std::int32_t *rows, int pairs, const std::int32_t *panel, const Int16Panels &about,
@@ -153,12 +147,8 @@ HWY_INLINE void score_tile(const std::int32_t *rows, int pairs, const std::int32
                 scale, hn::ConvertTo(single, hn::Load(words, products + (j * tile_vectors + v) * single_lanes)),
                 hn::MulSub(start, inverse[v], margin));
             hn::Store(score, single, scores + j * tiled_width + v * single_lanes);
-            if (lowest == nullptr)
-                continue;
-            const auto lower = hn::Lt(score, lowest->best[v]);
-            lowest->second[v] = hn::Min(lowest->second[v], hn::Max(score, lowest->best[v]));
-            lowest->best[v] = hn::Min(score, lowest->best[v]);
-            lowest->index[v] = hn::IfThenElse(lower, own, lowest->index[v]);
+            if (lowest != nullptr)
+                lowest->enter(v, score, own);
         }
     }
 }
@@ -172,24 +162,15 @@ void score_by(const Int16Block &block, int pairs, const Int16Panels &panels, std
     for (std::int64_t from = 0; from < count; from += range)
         for (int i = 0; i < tiled_width; i += tile_vectors * single_lanes) {
             SingleVector inverse[tile_vectors];
+            for (int v = 0; v < tile_vectors; ++v)
+                inverse[v] = hn::Load(single, block.inverse + i + v * single_lanes);
             LowestVectors lowest;
-            for (int v = 0; v < tile_vectors; ++v) {
-                const int at = i + v * single_lanes;
-                inverse[v] = hn::Load(single, block.inverse + at);
-                lowest.best[v] = hn::Load(single, out.best + at);
-                lowest.second[v] = hn::Load(single, out.second + at);
-                lowest.index[v] = hn::Load(single, out.index + at);
-            }
+            lowest.load(out, i);
             for (std::int64_t q = from; q < std::min(count, from + range); ++q)
                 score_tile<Vnni, tiled_panel>(block.values + i, pairs, panels.values + q * panel_size, panels,
                                               q * tiled_panel, inverse, out.first + static_cast<float>(q * tiled_panel),
                                               scores + q * tiled_panel * tiled_width + i, &lowest);
-            for (int v = 0; v < tile_vectors; ++v) {
-                const int at = i + v * single_lanes;
-                hn::Store(lowest.best[v], single, out.best + at);
-                hn::Store(lowest.second[v], single, out.second + at);
-                hn::Store(lowest.index[v], single, out.index + at);
-            }
+            lowest.store(out, i);
         }
 }
 

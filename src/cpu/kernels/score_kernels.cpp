@@ -9,39 +9,31 @@
 #define HWY_TARGET_INCLUDE "cpu/kernels/score_kernels.cpp"
 #include "cpu/kernels/per_target.hpp"
 
+#include "cpu/kernels/lowest-inl.hpp"
 #include "cpu/kernels/pack-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace pgkm::cpu::HWY_NAMESPACE {
-using Single = hn::ScalableTag<float>;
-using SingleVector = hn::Vec<Single>;
-inline constexpr int single_lanes = static_cast<int>(hn::MaxLanes(Single()));
-
-struct LowestVectors {
-    SingleVector best[tile_vectors], second[tile_vectors], index[tile_vectors];
-};
-
 // One panel against tile_vectors of points. Start: the scores begin here, else they go on. Last: they are complete.
 template <bool Start, bool Last>
 HWY_INLINE void add_tile(const float *points, int features, const float *panel, const float *start, float *scores,
                          float first, LowestVectors &lowest)
 {
-    const Single tag;
     SingleVector sum[tiled_panel][tile_vectors];
     HWY_UNROLL(4)
     for (int j = 0; j < tiled_panel; ++j) {
         HWY_UNROLL(4)
         for (int v = 0; v < tile_vectors; ++v)
-            sum[j][v] = hn::Zero(tag);
+            sum[j][v] = hn::Zero(single);
     }
     for (int f = 0; f < features; ++f) {
         SingleVector x[tile_vectors];
         HWY_UNROLL(4)
         for (int v = 0; v < tile_vectors; ++v)
-            x[v] = hn::Load(tag, points + f * tiled_width + v * single_lanes);
+            x[v] = hn::Load(single, points + f * tiled_width + v * single_lanes);
         HWY_UNROLL(4)
         for (int j = 0; j < tiled_panel; ++j) {
-            const SingleVector c = hn::Set(tag, panel[f * tiled_panel + j]);
+            const SingleVector c = hn::Set(single, panel[f * tiled_panel + j]);
             HWY_UNROLL(4)
             for (int v = 0; v < tile_vectors; ++v)
                 sum[j][v] = hn::MulAdd(x[v], c, sum[j][v]); // two roundings without FMA: the bound allows for it
@@ -52,14 +44,10 @@ HWY_INLINE void add_tile(const float *points, int features, const float *panel, 
         HWY_UNROLL(4)
         for (int v = 0; v < tile_vectors; ++v) {
             float *score = scores + j * tiled_width + v * single_lanes;
-            const SingleVector total = hn::Add(Start ? hn::Set(tag, start[j]) : hn::Load(tag, score), sum[j][v]);
-            hn::Store(total, tag, score);
-            if constexpr (Last) {
-                const auto lower = hn::Lt(total, lowest.best[v]);
-                lowest.second[v] = hn::Min(lowest.second[v], hn::Max(total, lowest.best[v]));
-                lowest.best[v] = hn::Min(lowest.best[v], total);
-                lowest.index[v] = hn::IfThenElse(lower, hn::Set(tag, first + static_cast<float>(j)), lowest.index[v]);
-            }
+            const SingleVector total = hn::Add(Start ? hn::Set(single, start[j]) : hn::Load(single, score), sum[j][v]);
+            hn::Store(total, single, score);
+            if constexpr (Last)
+                lowest.enter(v, total, hn::Set(single, first + static_cast<float>(j)));
         }
     }
 }
@@ -68,25 +56,16 @@ template <bool Start, bool Last>
 void add_panels(const float *block, int features, const float *panels, std::int64_t panel_stride, std::int64_t count,
                 const float *start, float *scores, const Lowest *out)
 {
-    const Single tag;
     for (int i = 0; i < tiled_width; i += tile_vectors * single_lanes) {
         LowestVectors lowest;
-        for (int v = 0; v < tile_vectors; ++v) {
-            const int at = i + v * single_lanes;
-            lowest.best[v] = Last ? hn::Load(tag, out->best + at) : hn::Zero(tag);
-            lowest.second[v] = Last ? hn::Load(tag, out->second + at) : hn::Zero(tag);
-            lowest.index[v] = Last ? hn::Load(tag, out->index + at) : hn::Zero(tag);
-        }
+        if constexpr (Last)
+            lowest.load(*out, i);
         for (std::int64_t p = 0; p < count; ++p)
             add_tile<Start, Last>(block + i, features, panels + p * panel_stride,
                                   Start ? start + p * tiled_panel : nullptr, scores + p * tiled_panel * tiled_width + i,
                                   Last ? out->first + static_cast<float>(p * tiled_panel) : 0.0f, lowest);
-        for (int v = 0; Last && v < tile_vectors; ++v) {
-            const int at = i + v * single_lanes;
-            hn::Store(lowest.best[v], tag, out->best + at);
-            hn::Store(lowest.second[v], tag, out->second + at);
-            hn::Store(lowest.index[v], tag, out->index + at);
-        }
+        if constexpr (Last)
+            lowest.store(*out, i);
     }
 }
 
@@ -101,35 +80,33 @@ void add(const float *block, int features, const float *panels, std::int64_t pan
 void norms(const float *block, int d, float *squares)
 {
     constexpr int depth = 64; // features that stay in L1 while all points pass
-    const Single tag;
     std::fill_n(squares, tiled_width, 0.0f);
     for (int first = 0; first < d; first += depth) {
         const int last = std::min(first + depth, d);
         for (int i = 0; i < tiled_width; i += single_lanes) {
-            SingleVector sum = hn::Load(tag, squares + i);
+            SingleVector sum = hn::Load(single, squares + i);
             for (int f = first; f < last; ++f) {
-                const SingleVector x = hn::Load(tag, block + static_cast<std::ptrdiff_t>(f) * tiled_width + i);
+                const SingleVector x = hn::Load(single, block + static_cast<std::ptrdiff_t>(f) * tiled_width + i);
                 sum = hn::MulAdd(x, x, sum);
             }
-            hn::Store(sum, tag, squares + i);
+            hn::Store(sum, single, squares + i);
         }
     }
 }
 
 std::int64_t at_most(const float *scores, std::int64_t count, const float *limit, Hit *hits)
 {
-    const Single tag;
     std::int64_t found = 0;
     for (int i = 0; i < tiled_width; i += single_lanes) {
-        const SingleVector limits = hn::Load(tag, limit + i);
-        if (hn::AllTrue(tag, hn::Lt(limits, hn::Set(tag, -std::numeric_limits<float>::max()))))
+        const SingleVector limits = hn::Load(single, limit + i);
+        if (hn::AllTrue(single, hn::Lt(limits, hn::Set(single, -std::numeric_limits<float>::max()))))
             continue;
         for (std::int64_t j = 0; j < count; ++j) {
-            const auto low = hn::Le(hn::Load(tag, scores + j * tiled_width + i), limits);
-            if (HWY_LIKELY(hn::AllFalse(tag, low)))
+            const auto low = hn::Le(hn::Load(single, scores + j * tiled_width + i), limits);
+            if (HWY_LIKELY(hn::AllFalse(single, low)))
                 continue;
             std::uint8_t bytes[8] = {}; // one bit per lane; Highway wants at least 8 bytes of room
-            hn::StoreMaskBits(tag, low, bytes);
+            hn::StoreMaskBits(single, low, bytes);
             std::uint64_t bits = 0;
             for (int b = 0; b < (single_lanes + 7) / 8; ++b)
                 bits |= std::uint64_t{bytes[b]} << (8 * b);

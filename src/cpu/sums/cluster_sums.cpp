@@ -107,10 +107,9 @@ bool ClusterSums<T>::has_empty() const
 }
 
 template <typename T>
-void ClusterSums<T>::copy(std::int64_t first, std::int64_t count, Sums &out) const
+Sums ClusterSums<T>::copy() const
 {
-    out.totals.assign(totals_.begin() + first * rows_.d, totals_.begin() + (first + count) * rows_.d);
-    out.masses.assign(masses_.begin() + first, masses_.begin() + first + count);
+    return {{totals_.begin(), totals_.end()}, {masses_.begin(), masses_.end()}};
 }
 
 template class ClusterSums<float>;

@@ -27,8 +27,7 @@ class ClusterSums {
     // Brings all partial sums into the totals, which the rest then gives. From the calling thread.
     void combine();
     bool has_empty() const;
-    // Sums of clusters first .. first + count - 1.
-    void copy(std::int64_t first, std::int64_t count, Sums &out) const;
+    Sums copy() const;
     const Buffer<Int128> &totals() const { return totals_; } // k x d
     const Buffer<Int128> &masses() const { return masses_; } // k
 
