@@ -53,7 +53,8 @@ fails() {
     through socket2
 }
 # A request: the magic number and the operation (message.hpp); of operation 0 the function of the table follows.
-request() { printf '064b4750%02x000000' "$1"; }
+magic=$(sed -nE 's/.*message_magic = 0x(..)(..)(..)(..)u;/\4\3\2\1/p' "$here/src/engine/nodes/message.hpp")
+request() { printf '%s%02x000000' "$magic" "$1"; }
 text() { printf '%s' "$1" | od -An -v -tx1 | tr -d ' \n'; }
 
 plain="SELECT kmeans_fit('phases_rows', '{x,y}', 20)"
