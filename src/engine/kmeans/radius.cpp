@@ -16,7 +16,7 @@ namespace {
 constexpr std::int64_t rows_per_poll = 1 << 16;
 // Splits of a group that may bring no further cluster with rows, one after the other: a cluster may have lost all rows
 // when max_iter came, and gets some again. More are in vain: no centroid can tell the rows beyond from their own.
-constexpr int rounds_in_vain = 8;
+constexpr int rounds_in_vain = 16;
 
 template <typename T>
 class Splitter {
