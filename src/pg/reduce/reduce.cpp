@@ -156,11 +156,13 @@ static Datum take_text(char *source)
     {
         copy = CStringGetTextDatum(source);
     }
-    PG_FINALLY();
+    PG_CATCH();
     {
         pgkm_text_free(source);
+        PG_RE_THROW();
     }
     PG_END_TRY();
+    pgkm_text_free(source);
     return copy;
 }
 
