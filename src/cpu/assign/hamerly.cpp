@@ -84,19 +84,31 @@ void Hamerly<T>::begin(const T *centroids)
 }
 
 template <typename T>
+bool Hamerly<T>::has_lists(const Scratch &scratch) const
+{
+    return lists_ && (!tiled_ || scratch.looked < trial_rows || scratch.passed * 10 <= scratch.looked * 9);
+}
+
+template <typename T>
 void Hamerly<T>::assign(int worker, std::int64_t first, int count, std::int32_t *labels, double *distances)
 {
     Scratch &scratch = scratch_[worker];
-    if (lists_) {
-        assign_by_lists(scratch, first, count, labels);
-        filter(worker, first, scratch.dense.data(), std::exchange(scratch.dense_count, 0), labels);
-    } else {
-        int active = screen(scratch, first, count, labels);
-        // Exact upper bounds first, if scores cost more and they spare enough rows.
-        if (!first_ && tiled_->filter() != nullptr && !tiled_->filter()->is_quick() &&
-            (scratch.tried < trial_rows || scratch.kept * 4 < scratch.tried * 3))
-            active = tighten(scratch, first, active, labels);
-        filter(worker, first, scratch.active.data(), active, labels);
+    for (int done = 0; done < count;) {
+        // A short part first shows whether lists help, before pivots are tried on all.
+        const int size =
+            std::min<int>(count - done, first_ && scratch.looked < trial_rows ? trial_rows : rows_at_once_);
+        if (has_lists(scratch)) {
+            assign_by_lists(scratch, first + done, size, labels + done);
+            filter(worker, first + done, scratch.dense.data(), std::exchange(scratch.dense_count, 0), labels + done);
+        } else {
+            int active = screen(scratch, first + done, size, labels + done);
+            // Exact upper bounds first, if scores cost more and they spare enough rows.
+            if (!first_ && tiled_->filter() != nullptr && !tiled_->filter()->is_quick() &&
+                (scratch.tried < trial_rows || scratch.kept * 4 < scratch.tried * 3))
+                active = tighten(scratch, first + done, active, labels + done);
+            filter(worker, first + done, scratch.active.data(), active, labels + done);
+        }
+        done += size;
     }
     if (distances != nullptr)
         own_distances(rows_, centroids_, first, count, labels, distances);

@@ -33,7 +33,7 @@ class Hamerly final : public Assigner<T> {
 
   private:
     static constexpr int width = block_step;
-    // Rows after which a worker judges whether exact upper bounds spare enough of them.
+    // Rows after which a worker judges whether lists spare enough of the centroids, and exact upper bounds enough rows.
     static constexpr std::int64_t trial_rows = 2048;
 
     struct Scratch {
@@ -61,6 +61,8 @@ class Hamerly final : public Assigner<T> {
                       std::int32_t *labels);
     void search(Scratch &scratch, int lanes, const std::int32_t *list, int listed);
     void filter(int worker, std::int64_t first, const std::int32_t *rows, int count, std::int32_t *labels);
+    // Whether rows meet lists of centroids, as they did enough to gain by.
+    bool has_lists(const Scratch &scratch) const;
 
     Rows<T> rows_;
     int rows_at_once_;
