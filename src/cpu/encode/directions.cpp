@@ -126,7 +126,8 @@ Directions find_directions(const Rows<T> &rows, const T *shift, std::int32_t mos
             directions.middleCols(first, count) = along * sample.middleCols(first, count);
         });
     }
-    orthonormalise(context, directions); // of what rounding left dependent
+    if (!orthonormalise(context, directions)) // of what rounding left dependent
+        return {};
     // Turned so that the sample's spread along them is uncorrelated, and decreases.
     const Eigen::SelfAdjointEigenSolver<Matrix<double>> spread(
         products(context, coordinates(context, directions, sample)));

@@ -41,11 +41,13 @@ bool Iteration<T>::run(const T *centroids)
         run_by(*given_, centroids);
     } else {
         std::unique_ptr<Assigner<T>> assigner;
+        bool is_short = false;
         {
             const std::lock_guard lock(mutex_);
             assigner = std::move(assigner_);
+            is_short = is_short_;
         }
-        if (is_short_ && !assigner)
+        if (is_short && !assigner)
             assigner = std::make_unique<Direct<T>>(rows_);
         assign_with<T>(assigner, rows_, purpose_, [&](Assigner<T> &made) { run_by(made, centroids); });
         const std::lock_guard lock(mutex_);
