@@ -355,8 +355,7 @@ Leaves::Leaves(Context &context, const float *values, std::int64_t n, int d, int
         } else {
             enqueue_fill(counts, 0, sizeof *counts, stream);
             enqueue(cut_kernel, nodes / static_cast<std::size_t>(rows_.per_branch), most_per_branch, 0, stream,
-                    scratch.places, rows_.n, static_cast<int>(nodes), rows_.per_branch, rows_of, leaves_of,
-                    counts); // the next one changes places
+                    scratch.places, rows_.n, static_cast<int>(nodes), rows_.per_branch, rows_of, leaves_of, counts);
         }
         enqueue(order_kernel<D, true>, blocks, threads, 0, stream, values, n, d, tree, scratch.places, ordered);
         rows_.values = ordered;

@@ -358,7 +358,7 @@ std::int64_t Sparse<T>::add(const T *values, std::int64_t n, const MixtureView *
     checked("cub::DeviceScan", [&] { return scan(launch.arrays, bytes, static_cast<int>(rows), stream); });
     std::int32_t pairs = 0;
     // counts[rows] is any number: the last offset is the sum of those before.
-    enqueue_copy(&pairs, launch.arrays.offsets + rows, 1, stream);
+    enqueue_copy(&pairs, launch.arrays.offsets + rows, 1, stream, cudaMemcpyDeviceToHost);
     context_.wait(stream, stop);
     if (pairs > rows * pairs_per_row_)
         return 0;

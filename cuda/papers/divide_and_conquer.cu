@@ -105,7 +105,7 @@ void sum(const Stage<T> &stage, const View<T> &view, const std::int32_t *labels,
         add_on_host(stage.context, some, stride, sums);
     }
     parts.count = 1;
-    enqueue_copy(parts.sums, sums.data(), sums.size(), stage.stream);
+    enqueue_copy(parts.sums, sums.data(), sums.size(), stage.stream, cudaMemcpyHostToDevice);
     merge_copies(parts, totals, stage.control, stage.stream);
 }
 

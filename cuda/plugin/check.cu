@@ -114,10 +114,11 @@ void checked_launch(const void *kernel)
 {
     const cudaError_t fault = injected_fault();
     const cudaError_t state = fault == cudaSuccess ? cudaGetLastError() : fault;
-    const char *name = "kernel";
-    if (state != cudaSuccess)
-        cudaFuncGetName(&name, kernel);
-    check(state, name);
+    const char *name = nullptr;
+    // After a fault that ends the use of the device the driver may not say it.
+    if (state != cudaSuccess && cudaFuncGetName(&name, kernel) != cudaSuccess)
+        name = nullptr;
+    check(state, name != nullptr ? name : "kernel");
 }
 
 cudaError_t allow_shared_memory(const void *kernel, int bytes)

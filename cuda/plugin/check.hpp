@@ -75,14 +75,14 @@ void enqueue(void (*kernel)(Parameters...), Extents blocks, Extents threads, std
     checked_launch(reinterpret_cast<const void *>(kernel));
 }
 
-// `count` values from where to where, each on the device or on the host. Of pageable host memory the call returns once
-// what is there has been read.
+// `count` values from where to where, each on the device or on the host. Where the kind says that they come from
+// pageable host memory, the call returns once they have been read: without it the driver decides.
 template <typename V>
-void enqueue_copy(std::type_identity_t<V> *to, const V *from, std::size_t count, cudaStream_t stream)
+void enqueue_copy(std::type_identity_t<V> *to, const V *from, std::size_t count, cudaStream_t stream,
+                  cudaMemcpyKind kind = cudaMemcpyDefault)
 {
     if (count != 0)
-        checked("cudaMemcpyAsync",
-                [&] { return cudaMemcpyAsync(to, from, count * sizeof(V), cudaMemcpyDefault, stream); });
+        checked("cudaMemcpyAsync", [&] { return cudaMemcpyAsync(to, from, count * sizeof(V), kind, stream); });
 }
 
 inline void enqueue_fill(void *memory, int byte, std::size_t bytes, cudaStream_t stream)

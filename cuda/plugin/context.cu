@@ -100,7 +100,7 @@ void Context::wait_for(const std::function<cudaError_t()> &query, std::int32_t *
     bool told = false;
     const auto tell = [&] {
         told = true;
-        enqueue_copy(stop, &flag, 1, signal.get());
+        enqueue_copy(stop, &flag, 1, signal.get(), cudaMemcpyHostToDevice);
     };
     for (;;) {
         const cudaError_t fault = injected_fault();

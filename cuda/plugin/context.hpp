@@ -67,7 +67,7 @@ struct Context {
     {
         wait(compute.get());
         std::vector<T> values(count);
-        enqueue_copy(values.data(), from, count, compute.get());
+        enqueue_copy(values.data(), from, count, compute.get(), cudaMemcpyDeviceToHost);
         wait(compute.get());
         return values;
     }

@@ -128,7 +128,7 @@ void Data::fill_chunk(int slot, std::int64_t row, std::int64_t rows)
         std::memcpy(chunks.staging[slot].get(), from, bytes);
         from = chunks.staging[slot].get();
     }
-    enqueue_copy(chunks.values[slot].get(), from, bytes, stream);
+    enqueue_copy(chunks.values[slot].get(), from, bytes, stream, cudaMemcpyHostToDevice);
     context.bytes_moved += bytes;
     if (host.weights != nullptr)
         chunks.weights[slot].upload(host.weights + row, static_cast<std::size_t>(rows), stream);

@@ -42,11 +42,11 @@ class DeviceArray {
     // Pageable host memory: the call returns once the source has been read.
     void upload(const T *from, std::size_t count, cudaStream_t stream, std::size_t offset = 0)
     {
-        enqueue_copy(data_ + offset, from, count, stream);
+        enqueue_copy(data_ + offset, from, count, stream, cudaMemcpyHostToDevice);
     }
     void download(T *to, std::size_t count, cudaStream_t stream, std::size_t offset = 0) const
     {
-        enqueue_copy(to, data_ + offset, count, stream);
+        enqueue_copy(to, data_ + offset, count, stream, cudaMemcpyDeviceToHost);
     }
 
   private:

@@ -145,12 +145,12 @@ void carry(Transfer &transfer, Lane &lane, Carrier carrier)
         transfer.failed.compare_exchange_strong(none, state);
 }
 
-void carry_plainly(Context &context, char *to, const char *from, std::size_t bytes)
+void carry_plainly(Context &context, char *to, const char *from, std::size_t bytes, cudaMemcpyKind kind)
 {
     for (std::size_t done = 0; done < bytes; done += plain_piece) {
         context.poll();
         const std::size_t piece = std::min(plain_piece, bytes - done);
-        enqueue_copy(to + done, from + done, piece, context.compute.get());
+        enqueue_copy(to + done, from + done, piece, context.compute.get(), kind);
         context.bytes_moved += piece;
     }
     context.wait(context.compute.get());
@@ -178,11 +178,11 @@ void carry_by_lanes(Transfer &transfer, unsigned count, Carrier carrier)
         pool().give(std::move(lane));
 }
 
-void transfer(Context &context, void *to, const void *from, std::size_t bytes, Carrier carrier)
+void transfer(Context &context, void *to, const void *from, std::size_t bytes, cudaMemcpyKind kind, Carrier carrier)
 {
     const unsigned count = bytes < lanes_pay ? 1 : lanes_for(context, bytes);
     if (count < 2)
-        return carry_plainly(context, static_cast<char *>(to), static_cast<const char *>(from), bytes);
+        return carry_plainly(context, static_cast<char *>(to), static_cast<const char *>(from), bytes, kind);
     Transfer whole{context, static_cast<char *>(to), static_cast<const char *>(from), bytes};
     carry_by_lanes(whole, count, carrier);
     context.bytes_moved += bytes;
@@ -193,12 +193,12 @@ void transfer(Context &context, void *to, const void *from, std::size_t bytes, C
 
 void upload(Context &context, void *to, const void *from, std::size_t bytes)
 {
-    transfer(context, to, from, bytes, send);
+    transfer(context, to, from, bytes, cudaMemcpyHostToDevice, send);
 }
 
 void download(Context &context, void *to, const void *from, std::size_t bytes)
 {
-    transfer(context, to, from, bytes, fetch);
+    transfer(context, to, from, bytes, cudaMemcpyDefault, fetch);
 }
 
 } // namespace pgkm::cuda

@@ -16,7 +16,9 @@ void draw_on_host(Context &context, const SeedRows<T> &rows, const DeviceArray<S
                   const SeedKey &key, bool first, int trials)
 {
     const cudaStream_t stream = context.compute.get();
-    const auto send = [&](const SeedState &state) { enqueue_copy(on_device.get(), &state, 1, stream); };
+    const auto send = [&](const SeedState &state) {
+        enqueue_copy(on_device.get(), &state, 1, stream, cudaMemcpyHostToDevice);
+    };
     SeedState state = context.fetch(on_device)[0];
     if (!first && (state.done != 0 || state.largest == 0)) {
         state.done = 1;

@@ -125,7 +125,7 @@ class Seeder {
         unsigned long long own = fetch().largest;
         for (const unsigned long long one : shared_->link().tell(own))
             own = std::max(own, one);
-        enqueue_copy(largest(), &own, 1, stream());
+        enqueue_copy(largest(), &own, 1, stream(), cudaMemcpyHostToDevice);
         context_.wait(stream());
     }
 
@@ -134,7 +134,7 @@ class Seeder {
     {
         const auto count = static_cast<std::int32_t>(rows.size());
         chosen_.upload(rows.data(), rows.size(), stream());
-        enqueue_copy(&state_.get()->count, &count, 1, stream());
+        enqueue_copy(&state_.get()->count, &count, 1, stream(), cudaMemcpyHostToDevice);
         context_.wait(stream());
     }
 
