@@ -41,7 +41,7 @@ void Arena::grow(std::uint64_t bytes)
     const std::uint64_t wanted = std::max({bytes, 2 * this->bytes(), first_bytes});
     const std::uint64_t total = (wanted + page - 1) / page * page;
     extend_file(file_.get(), control_bytes + this->bytes(), control_bytes + total);
-    arena_ = {}; // before the next one is mapped
+    arena_ = Mapping(); // before the next one is mapped; with its size, which = {} would leave
     arena_ = map_file(file_.get(), control_bytes, total);
 }
 
@@ -51,7 +51,7 @@ void Arena::follow(std::uint64_t bytes)
         return;
     if (bytes > INT64_MAX - control_bytes || !is_safe(file_.get(), control_bytes + bytes))
         throw Error(PGKM_INVALID, "the arena is shorter than the client says");
-    arena_ = {};
+    arena_ = Mapping();
     arena_ = map_file(file_.get(), control_bytes, bytes);
 }
 
