@@ -4,13 +4,27 @@
 namespace pgkm {
 namespace {
 
-// Calls body(array) for each that has an entry for each problem.
+// Calls body(array) for each that has an entry for each problem of a call of this function.
 template <typename Body>
-void for_arrays(Body &&body)
+void for_arrays(Function function, Body &&body)
 {
-    const auto each = [&](auto... array) { (body(array), ...); };
-    each(&Call::problems, &Call::summaries, &Call::assignments, &Call::moments, &Call::mixtures, &Call::sums,
-         &Call::reduced);
+    body(&Call::problems);
+    switch (function) {
+    case Function::summarise:
+        return body(&Call::summaries);
+    case Function::seed:
+    case Function::fit:
+        return;
+    case Function::assign:
+        return body(&Call::assignments);
+    case Function::moments:
+        return body(&Call::moments);
+    case Function::em_step:
+        body(&Call::mixtures);
+        return body(&Call::sums);
+    case Function::reduce:
+        return body(&Call::reduced);
+    }
 }
 
 } // namespace
@@ -39,14 +53,14 @@ PgkmStatus run_call(const PgkmBackend &table, PgkmData *data, const Call &call, 
 Call call_of_one(Call call, std::int64_t i)
 {
     call.n_problems = 1;
-    for_arrays([&](auto array) { call.*array = call.*array == nullptr ? nullptr : call.*array + i; });
+    for_arrays(call.function, [&](auto array) { call.*array = call.*array == nullptr ? nullptr : call.*array + i; });
     return call;
 }
 
 void CallRoom::make(std::size_t n)
 {
     call.n_problems = static_cast<std::int64_t>(n);
-    for_arrays([&]<typename Entry>(Entry *Call::*array) {
+    for_arrays(call.function, [&]<typename Entry>(Entry *Call::*array) {
         auto &room = std::get<std::vector<Entry>>(room_);
         room.resize(n);
         call.*array = room.data();
@@ -55,7 +69,7 @@ void CallRoom::make(std::size_t n)
 
 void CallRoom::set(std::size_t i, const Call &from)
 {
-    for_arrays([&](auto array) {
+    for_arrays(call.function, [&](auto array) {
         if (from.*array != nullptr)
             (call.*array)[i] = *(from.*array);
     });
