@@ -70,7 +70,7 @@ PgkmQuality quality_of(const Model &model, const std::function<std::vector<doubl
     std::vector<double> spreads = find_spreads();
     const double within = spreads[at(model.k)], silhouettes = spreads[at(model.k) + 1];
     for (std::size_t j = 0; j < at(model.k); ++j)
-        spreads[j] /= model.masses[j];
+        spreads[j] = model.masses[j] > 0.0 ? spreads[j] / model.masses[j] : NAN; // of no mass: passed over
     quality.davies_bouldin = davies_bouldin(model, spreads, threads, monitor);
     quality.simplified_silhouette = silhouettes / rows;
     if (model.k < rows)
