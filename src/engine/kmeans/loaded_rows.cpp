@@ -6,6 +6,7 @@
 #include <cstring>
 #include <iterator>
 
+#include "backend/calls.hpp"
 #include "engine/kmeans/batch_order.hpp"
 #include "engine/kmeans/options.hpp"
 #include "engine/nodes/nodes.hpp"
@@ -79,11 +80,6 @@ void LoadedRows::add_group(std::int64_t n)
     groups_.push_back({first, n, {}, Summary(points_.d), {}, 0});
 }
 
-std::size_t LoadedRows::row_bytes() const
-{
-    return at(points_.d) * (points_.element == PGKM_FLOAT32 ? sizeof(float) : sizeof(double));
-}
-
 // Loads the rows, and takes the statistics of each group.
 void LoadedRows::summarise(Session &session, const Monitor &monitor)
 {
@@ -106,14 +102,15 @@ void LoadedRows::summarise(Session &session, const Monitor &monitor)
 void LoadedRows::gather(const std::vector<PgkmGroup> &groups, int threads, const Monitor &monitor)
 {
     points_.n = groups_.back().first_row + groups_.back().n;
-    values_.reset(new std::byte[at(points_.n) * row_bytes()]);
+    const std::size_t row_bytes = shape_of(points_).row_bytes();
+    values_.reset(new std::byte[at(points_.n) * row_bytes]);
     if (groups[0].weights != nullptr)
         weights_.reset(new double[at(points_.n)]);
     parallel_for(std::ssize(groups), threads_for(points_, threads), [&](std::int64_t task, int) {
         monitor.poll();
         const PgkmGroup &group = groups[at(task)];
         const std::size_t first = at(groups_[at(task)].first_row);
-        std::memcpy(values_.get() + first * row_bytes(), group.values, at(group.n) * row_bytes());
+        std::memcpy(values_.get() + first * row_bytes, group.values, at(group.n) * row_bytes);
         if (weights_ != nullptr)
             std::copy_n(group.weights, group.n, weights_.get() + first);
     });
@@ -154,7 +151,7 @@ template <typename T>
 void LoadedRows::transform_here(PgkmMetric metric, const Monitor &monitor)
 {
     if (values_ == nullptr) // else what was gathered is a copy already
-        values_.reset(new std::byte[at(points_.n) * row_bytes()]);
+        values_.reset(new std::byte[shape_of(points_).value_bytes()]);
     for (const LoadedGroup &group : groups_) {
         const std::int64_t first = group.first_row * points_.d;
         transform_rows(
@@ -183,7 +180,8 @@ void LoadedRows::bring_into_order(const std::vector<std::int64_t> &order, int th
     const std::unique_ptr<std::byte[]> before = std::move(values_);
     const std::unique_ptr<double[]> weights_before = std::move(weights_);
     points_.n = std::ssize(order);
-    values_.reset(new std::byte[order.size() * row_bytes()]);
+    const std::size_t row_bytes = shape_of(points_).row_bytes();
+    values_.reset(new std::byte[order.size() * row_bytes]);
     if (from.weights != nullptr)
         weights_.reset(new double[order.size()]);
     const std::int64_t rows_per_task = values_per_poll / from.d + 1, tasks = (points_.n - 1) / rows_per_task + 1;
@@ -191,7 +189,7 @@ void LoadedRows::bring_into_order(const std::vector<std::int64_t> &order, int th
         monitor.poll();
         const std::int64_t last = std::min((task + 1) * rows_per_task, points_.n);
         for (std::size_t i = at(task * rows_per_task); i < at(last); ++i) {
-            std::memcpy(values_.get() + i * row_bytes(), rows + at(order[i]) * row_bytes(), row_bytes());
+            std::memcpy(values_.get() + i * row_bytes, rows + at(order[i]) * row_bytes, row_bytes);
             if (weights_ != nullptr)
                 weights_[i] = from.weights[order[i]];
         }

@@ -46,7 +46,6 @@ class LoadedRows {
 
   private:
     void add_group(std::int64_t n);
-    std::size_t row_bytes() const;
     void gather(const std::vector<PgkmGroup> &groups, int threads, const Monitor &monitor);
     void transform(const PgkmOptions &options, Session &session, const Monitor &monitor);
     template <typename T>

@@ -1,8 +1,6 @@
 // problems.hpp - one call's problems, read from the arena and checked.
 #pragma once
 
-#include <vector>
-
 #include "backend/call_table.hpp"
 #include "service/wire/arena.hpp"
 #include "service/wire/fields.hpp"
