@@ -36,10 +36,12 @@ dsa_pointer shared_allocate(dsa_area *area, dsa_pointer last, Size bytes)
 void shared_large_pages(void *memory, Size bytes)
 {
 #ifdef MADV_HUGEPAGE
-    char *const first = (char *)TYPEALIGN(LARGE_PAGE_BYTES, (uintptr_t)memory);
-    char *const end = (char *)TYPEALIGN_DOWN(LARGE_PAGE_BYTES, (uintptr_t)memory + bytes);
+    static const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    char *const first = (char *)TYPEALIGN_DOWN(page, (uintptr_t)memory);
+    char *const end = (char *)TYPEALIGN(page, (uintptr_t)memory + bytes);
 
-    if (first < end)
+    /* All of it: a mapping whose parts differ cannot grow in place. */
+    if (bytes >= LARGE_PAGE_BYTES)
         (void)madvise(first, end - first, MADV_HUGEPAGE);
 #endif
 }
