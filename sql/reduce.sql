@@ -237,6 +237,10 @@ SELECT kmeans_reduce('reduce_rows', value => 'y + k', params => '{"k": "1"}');
 SELECT kmeans_reduce('reduce_rows', value => 'y + k', params => '{"k": []}');
 SELECT kmeans_reduce('reduce_rows', value => 'y + k', params => '{"k": [[1, 2], [3]]}');
 SELECT kmeans_reduce('reduce_rows', value => 'y + k', params => '{"k": [[1, 2], 3]}');
+-- A list of other lists than its first is refused before memory is taken for all.
+SET pg_kmeans.memory_limit = '8MB';
+SELECT kmeans_reduce('reduce_rows', value => 'y + k', params => (SELECT jsonb_build_object('k', jsonb_build_array(jsonb_agg(i)) || jsonb_agg(i)) FROM generate_series(1, 3000) AS i));
+RESET pg_kmeans.memory_limit;
 SELECT kmeans_reduce('reduce_rows', value => 'y + k', params => '{"k": [[[1]]]}');
 SELECT kmeans_reduce('reduce_rows', value => 'y + k', params => '{"k": [3, [1]]}');
 SELECT kmeans_reduce('reduce_rows', value => 'y + k', params => '{"k": null}');

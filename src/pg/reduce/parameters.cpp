@@ -53,14 +53,20 @@ static int64 numbers_of(const PgkmNamed *name)
 
 static void read_numbers(const PgkmNamed *name, JsonbContainer *list, int64 count, double *numbers)
 {
-    if (!JsonContainerIsArray(list) || JsonContainerSize(list) != count)
-        raise_parameter(name->name);
     for (int64 i = 0; i < count; ++i) {
         JsonbValue *const value = getIthJsonbValueFromContainer(list, i);
 
         numbers[i] = read_number(value, name->name);
         pfree(value);
     }
+}
+
+static void require_list(const PgkmNamed *name, JsonbValue *value, int64 count)
+{
+    if (value->type != jbvBinary || !JsonContainerIsArray(value->val.binary.data) ||
+        JsonContainerSize(value->val.binary.data) != count)
+        raise_parameter(name->name);
+    pfree(value);
 }
 
 /* A list of numbers, or of such lists. */
@@ -73,6 +79,9 @@ static void read_list(PgkmNamed *name, JsonbContainer *list)
 
     if (count == 0 || width == 0)
         raise_parameter(name->name);
+    /* All rows before memory is taken, which follows from the first one's length. */
+    for (int64 i = 0; has_rows && i < count; ++i)
+        require_list(name, getIthJsonbValueFromContainer(list, i), width);
 
     double *const values = reduce_numbers(count * width);
 
@@ -82,13 +91,8 @@ static void read_list(PgkmNamed *name, JsonbContainer *list)
     name->values = values;
     if (!has_rows)
         read_numbers(name, list, count, values);
-    for (int64 i = 0; has_rows && i < count; ++i) {
-        const JsonbValue *const row = getIthJsonbValueFromContainer(list, i);
-
-        if (row->type != jbvBinary)
-            raise_parameter(name->name);
-        read_numbers(name, row->val.binary.data, width, values + i * width);
-    }
+    for (int64 i = 0; has_rows && i < count; ++i)
+        read_numbers(name, getIthJsonbValueFromContainer(list, i)->val.binary.data, width, values + i * width);
 }
 
 List *reduce_parameters_add(List *parameters, const char *name, int dimensions, const int64 *extent,
