@@ -172,26 +172,34 @@ PgkmShownFit pgkm_shown_fit(const PgkmRequest *request)
 }
 
 /* What the engine is expected to take beside the rows. */
-static uint64 estimate_of(const PgkmRequest *request, uint64 chunk_bytes)
+static uint64 estimate_of(const PgkmRequest *request)
 {
     PgkmRequest full = *request;
 
     pgkm_settings_fill(&full.settings);
-    return pgkm_request_estimate(&full) + chunk_bytes;
+    return pgkm_request_estimate(&full);
 }
 
-bool pgkm_lacks_memory(const PgkmRequest *request, uint64 chunk_bytes)
+static bool lacks_memory(uint64 bytes)
 {
-    const uint64 estimate = estimate_of(request, chunk_bytes);
-
-    pgkm_memory_make_room(estimate);
-    return estimate > pgkm_memory_available();
+    pgkm_memory_make_room(bytes);
+    return bytes > pgkm_memory_available();
 }
 
-void pgkm_require_memory(const PgkmRequest *request, uint64 chunk_bytes)
+static void require_memory(const PgkmRequest *request, uint64 bytes)
 {
-    if (pgkm_lacks_memory(request, chunk_bytes))
-        pgkm_raise_working_memory(describe(request), estimate_of(request, chunk_bytes));
+    if (lacks_memory(bytes))
+        pgkm_raise_working_memory(describe(request), bytes);
+}
+
+bool pgkm_lacks_memory(const PgkmRequest *request)
+{
+    return lacks_memory(estimate_of(request));
+}
+
+void pgkm_require_memory(const PgkmRequest *request)
+{
+    require_memory(request, estimate_of(request));
 }
 
 /*
@@ -299,13 +307,16 @@ static PgkmJobHolder *prepare(PgkmRequest *request, MemoryContext context, PgkmJ
     pgkm_settings_fill(settings);
     if (aside)
         settings->backend = PGKM_BACKEND_CPU;
+
+    const uint64 estimate = pgkm_request_estimate(request);
+
     /* The engine holds its own allocations to what is left. */
-    pgkm_require_memory(request, chunk_bytes);
+    require_memory(request, estimate + chunk_bytes);
     settings->memory_limit = pgkm_memory_limit() == 0 ? 0 : pgkm_memory_available() - chunk_bytes;
 
     PgkmJobHolder *const owner = empty_holder(context, holder);
 
-    owner->large = pgkm_request_estimate(request) >= LARGE_JOB_BYTES;
+    owner->large = estimate >= LARGE_JOB_BYTES;
     settings->device_ready = pgkm_service_runs();
     if (pgkm_wants_device(request))
         connect_to_service(settings, request->resident, owner);

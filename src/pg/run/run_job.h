@@ -61,10 +61,10 @@ const PgkmResult *pgkm_run_aside(const PgkmRequest *request, MemoryContext conte
 /* What the progress view shows of the fits of a request. */
 PgkmShownFit pgkm_shown_fit(const PgkmRequest *request);
 
-/* 54000 if a job of this request would be refused for its estimate, beside chunks of so many bytes; and whether it
- * would. Loaded rows that are not in use are given up for it. */
-void pgkm_require_memory(const PgkmRequest *request, uint64 chunk_bytes = 0);
-bool pgkm_lacks_memory(const PgkmRequest *request, uint64 chunk_bytes = 0);
+/* 54000 if a job of this request would be refused for its estimate; and whether it would. Loaded rows that are not in
+ * use are given up for it. */
+void pgkm_require_memory(const PgkmRequest *request);
+bool pgkm_lacks_memory(const PgkmRequest *request);
 
 /* After a job: result `i` as of pgkm_job_result, which lives as long. */
 void pgkm_result_of(const PgkmJobHolder *holder, int64 i, PgkmResult *result);
