@@ -196,6 +196,9 @@ static int serve(bool preloaded)
 
             pgkm_service_set_limits(service, &limits);
         }
+
+        const bool ends = terminated; /* before the counts: a failure, which is noted first, sends that signal, too */
+
         pgkm_service_counts(service, &counts);
         if (counts.failed) {
             let_answer();
@@ -203,7 +206,7 @@ static int serve(bool preloaded)
                           errdetail("The next job starts another.")));
             return 1;
         }
-        if (terminated || is_idle(&counts, preloaded ? 0 : pgkm_gpu_idle_timeout))
+        if (ends || is_idle(&counts, preloaded ? 0 : pgkm_gpu_idle_timeout))
             return 0;
     }
 }
