@@ -129,7 +129,6 @@ static void make_program(void *arg, const TableRows *first)
 
 bool reduce_call_read(ReduceCall *call, FunctionCallInfo fcinfo)
 {
-
     call->call = table_call_create();
     table_relation_find(&call->call->relation, table_call_relation(fcinfo), TABLE_READ, true);
     find_columns(call);

@@ -4,9 +4,7 @@
 #include "pg/table/call.h"
 
 #include "pg/nodes/nodes.h"
-#include "pg/nodes/places.h"
 #include "pg/run/fit_count.h"
-#include "pg/scan/scan.h"
 #include "pg/settings.h"
 #include "pg/table/loaded.h"
 #include "pg/table/stream.h"
@@ -14,7 +12,6 @@
 #include "pg/values/options.h"
 
 extern "C" {
-#include "portability/instr_time.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
