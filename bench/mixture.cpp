@@ -111,9 +111,9 @@ Time time_mixture(Arguments &arguments, const PgkmPoints &points)
             precisions[i] = std::stod(arguments["precision"]);
     options.weights_init = {weights.data(), 1, {k, 0, 0}};
     options.means_init = {means.data(), 2, {k, d, 0}};
-    const bool full = options.covariance_type == PGKM_COVARIANCE_FULL, tied = square && !full;
-    const int dimensions = full ? 3 : options.covariance_type == PGKM_COVARIANCE_SPHERICAL ? 1 : 2;
-    options.precisions_init = {precisions.data(), dimensions, {tied ? d : k, d, d}};
+    PgkmGiven &given = options.precisions_init;
+    given.values = precisions.data();
+    given.dimensions = pgkm_covariance_shape(options.covariance_type, k, d, given.extent);
     return time_of(request, options.max_iter, false);
 }
 

@@ -14,50 +14,13 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 
 #include "backend/backend.h"
+#include "backend/covariance.hpp"
 #include "numeric/contract.hpp"
 #include "numeric/platform.hpp"
 
 namespace pgkm {
-
-// Values of a lower triangle d x d by rows: element (a, b), b <= a, at a (a + 1) / 2 + b.
-inline std::int64_t triangle_size(std::int64_t d)
-{
-    return d * (d + 1) / 2;
-}
-
-// The product of sizes that are not negative; the largest number where that does not hold it.
-inline std::int64_t size_of_product(std::int64_t a, std::int64_t b)
-{
-    std::int64_t product;
-    return __builtin_mul_overflow(a, b, &product) ? std::numeric_limits<std::int64_t>::max() : product;
-}
-
-// Values of PgkmMixture.factors.
-inline std::int64_t factors_size(PgkmCovariance type, std::int64_t k, std::int64_t d)
-{
-    switch (type) {
-    case PGKM_COVARIANCE_FULL:
-        return size_of_product(k, size_of_product(d, d));
-    case PGKM_COVARIANCE_TIED:
-        return size_of_product(d, d);
-    case PGKM_COVARIANCE_DIAG:
-        return size_of_product(k, d);
-    case PGKM_COVARIANCE_SPHERICAL:
-        break;
-    }
-    return k;
-}
-
-// Values of PgkmMixtureSums.second.
-inline std::int64_t second_size(PgkmCovariance type, std::int64_t k, std::int64_t d)
-{
-    if (type == PGKM_COVARIANCE_TIED)
-        return 0;
-    return size_of_product(k, type == PGKM_COVARIANCE_FULL ? triangle_size(d) : d);
-}
 
 enum class Function : std::uint32_t { summarise, seed, fit, assign, moments, em_step, reduce };
 

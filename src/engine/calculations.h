@@ -78,6 +78,8 @@ const char *pgkm_covariance_name(PgkmCovariance type);
 
 /* Float64 values of the covariances: k d d, d d, k d or k. */
 int64_t pgkm_covariance_size(PgkmCovariance type, int64_t k, int32_t d);
+/* The extents of the array of them, three at most, go to *extents. Returns how many there are. */
+int32_t pgkm_covariance_shape(PgkmCovariance type, int32_t k, int32_t d, int32_t *extents);
 
 /* Fills factors (as many as covariances) and log_determinants (k) for PgkmMixture. */
 PgkmStatus pgkm_mixture_factors(PgkmCovariance type, int32_t k, int32_t d, const double *covariances, double *factors,

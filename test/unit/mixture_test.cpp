@@ -1,6 +1,7 @@
 // The M step, its factors, and whole fits of Gaussian mixtures.
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <random>
 #include <vector>
 
@@ -8,6 +9,7 @@
 
 #include "numeric/error.hpp"
 #include "cpu/cpu_backend.hpp"
+#include "engine/mixture/factors.hpp"
 #include "engine/mixture/fitter.hpp"
 
 namespace pgkm {
@@ -53,23 +55,25 @@ MixtureParameters parameters(PgkmCovariance type, std::int32_t k, std::int32_t d
     return made;
 }
 
-// W C W' = 1 for each matrix, and the logarithms of the determinants.
+// W C W' = 1 for each matrix, and the logarithms of the determinants; 300 rows are more than are dealt with at once.
 TEST(MixtureFactors, InvertTheCovariances)
 {
     for (const PgkmCovariance type : {PGKM_COVARIANCE_FULL, PGKM_COVARIANCE_TIED})
-        for (const std::int32_t d : {1, 2, 5, 33}) {
+        for (const std::int32_t d : {1, 2, 5, 33, 300}) {
             const MixtureParameters made = parameters(type, 3, d);
             const MixtureFactors factors = factorise(made, no_poll);
             for (std::size_t start = 0; start < factors.factors.size(); start += at(d) * at(d)) {
                 const double *const w = factors.factors.data() + start, *const c = made.covariances.data() + start;
                 double logarithm = 0.0;
+                std::vector<double> row(at(d)); // of W C
                 for (std::int32_t i = 0; i < d; ++i) {
                     logarithm += std::log(w[i * d + i]);
+                    std::fill(row.begin(), row.end(), 0.0);
+                    for (std::int32_t a = 0; a < d; ++a)
+                        for (std::int32_t b = 0; b < d; ++b)
+                            row[at(b)] += w[i * d + a] * c[a * d + b];
                     for (std::int32_t j = 0; j < d; ++j) {
-                        double product = 0.0;
-                        for (std::int32_t a = 0; a < d; ++a)
-                            for (std::int32_t b = 0; b < d; ++b)
-                                product += w[i * d + a] * c[a * d + b] * w[j * d + b];
+                        const double product = std::inner_product(row.begin(), row.end(), w + j * d, 0.0);
                         ASSERT_NEAR(product, i == j ? 1.0 : 0.0, 1e-9) << "d " << d;
                         ASSERT_TRUE(j <= i || w[i * d + j] == 0.0);
                     }
@@ -83,7 +87,7 @@ TEST(MixtureFactors, InvertTheCovariances)
 // Factors of precisions are those of covariances: |W x| is the same.
 TEST(MixtureFactors, OfPrecisions)
 {
-    const std::int32_t d = 7;
+    const std::int32_t d = 300;
     const MixtureParameters made = parameters(PGKM_COVARIANCE_FULL, 2, d);
     const MixtureFactors factors = factorise(made, no_poll);
     std::vector<double> precisions(made.covariances.size());

@@ -7,7 +7,7 @@
 #include <numbers>
 #include <vector>
 
-#include "backend/calls.hpp"
+#include "backend/covariance.hpp"
 #include "cpu/for_problems.hpp"
 #include "cpu/mixture/mixture_kernels.hpp"
 #include "cpu/kernels/product_kernels.hpp"
@@ -48,9 +48,9 @@ class EmStep {
           labels_(labels), d_(data.points.d),
           x_(static_cast<const T *>(data.points.values) + problem.first_row * data.points.d),
           weights_(data.points.weights == nullptr ? nullptr : data.points.weights + problem.first_row),
-          layout_(mixture, data.points.d, want_sums), products_(product_kernels(context_.instruction_set)),
-          kernels_(mixture_kernels(context_.instruction_set)), zeros_(d_, 0.0), features_(padded_features(d_)),
-          rows_(std::min(block_rows, padded_rows(problem.n_rows))),
+          shape_(mixture.covariance_type), layout_(mixture, data.points.d, want_sums),
+          products_(product_kernels(context_.instruction_set)), kernels_(mixture_kernels(context_.instruction_set)),
+          zeros_(d_, 0.0), features_(padded_features(d_)), rows_(std::min(block_rows, padded_rows(problem.n_rows))),
           own_size_((blocks() * features_ + mixture.k + 1) * rows_),
           own_(Buffer<double>::zeros(context_.budget, own_size_ * pool.size()))
     {
@@ -78,9 +78,8 @@ class EmStep {
     }
 
   private:
-    PgkmCovariance type() const { return mixture_.covariance_type; }
     // Blocks of features that a worker needs: the rows; where there are matrices, also centred and transformed.
-    std::int64_t blocks() const { return type() == PGKM_COVARIANCE_FULL || type() == PGKM_COVARIANCE_TIED ? 3 : 1; }
+    std::int64_t blocks() const { return shape_.is_matrix() ? 3 : 1; }
     const double *mean(std::int64_t j) const { return mixture_.means + j * d_; }
 
     // Constants of the densities, and the factors as the kernels read them.
@@ -89,16 +88,23 @@ class EmStep {
         for (std::int32_t j = 0; j < mixture_.k; ++j)
             constants_.push_back(mixture_.log_weights[j] + mixture_.log_determinants[j] -
                                  0.5 * d_ * std::log(2.0 * std::numbers::pi));
-        if (type() == PGKM_COVARIANCE_SPHERICAL)
-            for (std::int32_t j = 0; j < mixture_.k; ++j)
-                factors_.insert(factors_.end(), d_, mixture_.factors[j]);
-        const std::int64_t matrices = type() == PGKM_COVARIANCE_FULL   ? mixture_.k
-                                      : type() == PGKM_COVARIANCE_TIED ? 1
-                                                                       : 0;
+        const std::int64_t matrices = shape_.matrices(mixture_.k);
         packed_ = Buffer<double>::zeros(context_.budget, matrices * packed_size(d_));
         pool_.run(matrices, [&](std::int64_t j, int) { pack(j); });
-        if (type() == PGKM_COVARIANCE_TIED)
+        if (shape_.is_shared) {
             transform_means();
+            about_ = transformed_.data();
+            scales_.assign(d_, 1.0);
+        } else if (shape_.dimensions == 0) {
+            for (std::int32_t j = 0; j < mixture_.k; ++j)
+                scales_.insert(scales_.end(), d_, mixture_.factors[j]);
+        }
+    }
+
+    // What scaled_squares() multiplies differences with.
+    const double *scales(std::int64_t j) const
+    {
+        return shape_.dimensions == 1 ? mixture_.factors + j * d_ : scales_.data() + (shape_.is_shared ? 0 : j * d_);
     }
 
     void pack(std::int64_t j)
@@ -125,9 +131,8 @@ class EmStep {
                 double sum = 0.0;
                 for (std::int64_t f = 0; f <= c; ++f)
                     sum += mixture_.factors[c * d_ + f] * (mean(j)[f] - origin_[f]);
-                factors_.push_back(sum);
+                transformed_.push_back(sum);
             }
-        ones_.assign(d_, 1.0);
     }
 
     // Rows [first, first + rows) of the problem into R.
@@ -189,7 +194,7 @@ class EmStep {
     void find_shares(std::int64_t first, int rows, int stride, const double *x, double *centred, double *weighted,
                      const double *weights, double *shares, double *r)
     {
-        if (type() == PGKM_COVARIANCE_TIED) {
+        if (shape_.is_shared) {
             kernels_.centre(x, stride, d_, origin_.data(), centred);
             for_runs(stride, row_run_, [&](std::int64_t at, std::int64_t count) {
                 kernels_.transform(centred + at, static_cast<int>(count), stride, d_, packed_.data(), weighted + at);
@@ -198,23 +203,15 @@ class EmStep {
         for (std::int64_t j = 0; j < mixture_.k; ++j) {
             double *const squares = shares + j * stride;
             context_.poll();
-            switch (type()) {
-            case PGKM_COVARIANCE_FULL:
+            if (shape_.has_own_matrices()) {
                 kernels_.centre(x, stride, d_, mean(j), centred);
                 for_runs(stride, row_run_, [&](std::int64_t at, std::int64_t count) {
                     kernels_.transformed_squares(centred + at, static_cast<int>(count), stride, d_,
                                                  packed_.data() + j * packed_size(d_), squares + at);
                 });
-                break;
-            case PGKM_COVARIANCE_TIED:
-                kernels_.scaled_squares(weighted, stride, d_, factors_.data() + j * d_, ones_.data(), squares);
-                break;
-            case PGKM_COVARIANCE_DIAG:
-                kernels_.scaled_squares(x, stride, d_, mean(j), mixture_.factors + j * d_, squares);
-                break;
-            case PGKM_COVARIANCE_SPHERICAL:
-                kernels_.scaled_squares(x, stride, d_, mean(j), factors_.data() + j * d_, squares);
-                break;
+            } else {
+                kernels_.scaled_squares(shape_.is_shared ? weighted : x, stride, d_, about_ + j * d_, scales(j),
+                                        squares);
             }
         }
         const BlockDensity density = kernels_.normalise(shares, rows, stride, mixture_.k, constants_.data(), weights,
@@ -230,7 +227,7 @@ class EmStep {
         context_.poll();
         if (std::all_of(share, share + stride, [](double value) { return value == 0.0; }))
             return; // most blocks, where components lie apart
-        if (type() != PGKM_COVARIANCE_FULL) {
+        if (!shape_.has_own_matrices()) {
             *layout_.mass(r, j) +=
                 kernels_.weighted_sums(x, stride, d_, share, mean(j), layout_.first(r, j), layout_.second(r, j));
             return;
@@ -253,6 +250,7 @@ class EmStep {
     const std::int32_t d_;
     const T *const x_;
     const double *const weights_; // of the problem's rows, or NULL
+    const CovarianceShape shape_;
     const Layout layout_;
     const ProductKernels &products_;
     const MixtureKernels &kernels_;
@@ -262,12 +260,12 @@ class EmStep {
     const std::int64_t row_run_ = run_of(triangle(d_), transformed_rows);
     const std::int64_t feature_run_ = run_of(std::int64_t{d_} * block_rows, feature_panel);
     const std::size_t own_size_;
-    Buffer<double> own_;            // per worker: blocks of features, one of shares, one of weights
-    Buffer<double> packed_;         // full: k matrices, tied: one
-    std::vector<double> constants_; // k
-    std::vector<double> factors_;   // spherical: k x d; tied: the transformed means, k x d
-    std::vector<double> origin_;    // tied: d
-    std::vector<double> ones_;      // tied: d
+    Buffer<double> own_;                       // per worker: blocks of features, one of shares, one of weights
+    Buffer<double> packed_;                    // full: k matrices, tied: one
+    std::vector<double> constants_;            // k
+    std::vector<double> origin_, transformed_; // tied: d, and the means transformed, k x d
+    std::vector<double> scales_;               // spherical: k x d; tied: d
+    const double *about_ = mixture_.means;     // what scaled_squares() takes rows about
     std::atomic<bool> finite_{true};
 };
 
@@ -295,9 +293,8 @@ void em_step(Data &data, const PgkmProblem *problems, std::int64_t n_problems, c
              PgkmMixtureSums *sums)
 {
     const auto work = [&](std::int64_t p) {
-        const double d = data.points.d;
-        return static_cast<double>(problems[p].n_rows) * mixtures[p].k * d *
-               (mixtures[p].covariance_type == PGKM_COVARIANCE_FULL ? d : 2.0);
+        return em_step_products(mixtures[p].covariance_type, static_cast<double>(problems[p].n_rows), mixtures[p].k,
+                                data.points.d);
     };
     for_problems(data, n_problems, work, [&](std::int64_t p, ThreadPool &pool) {
         const Layout layout(mixtures[p], data.points.d, sums[p].masses != nullptr);

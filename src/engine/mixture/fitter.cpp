@@ -7,9 +7,11 @@
 #include <limits>
 #include <memory>
 
+#include "backend/covariance.hpp"
 #include "engine/backends/moments.hpp"
 #include "engine/kmeans/fitter.hpp"
 #include "engine/kmeans/loaded_rows.hpp"
+#include "engine/mixture/factors.hpp"
 #include "engine/mixture/options.hpp"
 #include "engine/nodes/chunk_sums.hpp"
 #include "numeric/error.hpp"
@@ -50,7 +52,7 @@ class MixtureFitter {
 
     std::vector<MixtureModel> run()
     {
-        if (options_.covariance_type == PGKM_COVARIANCE_TIED)
+        if (CovarianceShape(options_.covariance_type).is_shared)
             find_totals();
         std::vector<MixtureModel> best(all_.size());
         // Everything given is the same every time: one run is all of them.

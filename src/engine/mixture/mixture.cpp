@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "backend/covariance.hpp"
 #include "cpu/cpu_backend.hpp"
 #include "engine/kmeans/work.hpp"
 #include "engine/mixture/fitter.hpp"
@@ -49,34 +50,14 @@ void check(const PgkmRequest &request, const PgkmGroup &group)
 
 // --- how much work and memory it takes ---
 
-bool has_matrices(PgkmCovariance type)
-{
-    return type == PGKM_COVARIANCE_FULL || type == PGKM_COVARIANCE_TIED;
-}
-
-// An E step of one mixture and, over its rows, the M step.
-double step_over_rows(const Shape &mixture, PgkmCovariance type)
-{
-    const double n = mixture.n, d = mixture.d, k = mixture.k;
-    switch (type) {
-    case PGKM_COVARIANCE_FULL:
-        return n * k * d * d;
-    case PGKM_COVARIANCE_TIED:
-        return n * d * (d + 2.0 * k);
-    case PGKM_COVARIANCE_DIAG:
-    case PGKM_COVARIANCE_SPHERICAL:
-        break;
-    }
-    return n * k * d * 2.0;
-}
-
 // What else an iteration takes: covariances, their factors (d^3 / 6 for Cholesky's, as much for the inverse),
 // exponentials, and memory for a block of rows.
 double step_over_parameters(const Shape &mixture, PgkmCovariance type)
 {
+    const CovarianceShape shape(type);
     const double d = mixture.d, k = mixture.k;
-    const double matrices = type == PGKM_COVARIANCE_FULL ? k : type == PGKM_COVARIANCE_TIED ? 1.0 : 0.0;
-    const double tied = type == PGKM_COVARIANCE_TIED ? 2.0 * k * d * d : 0.0;
+    const double matrices = !shape.is_matrix() ? 0.0 : shape.is_shared ? 1.0 : k;
+    const double tied = shape.is_shared ? 2.0 * k * d * d : 0.0;
     return matrices * (d * d * d / 3.0 + 20.0 * d * d) + tied + 40.0 * k * d + 20.0 * mixture.n * k +
            (matrices > 0.0 ? 3.0 : 1.0) * block_rows * d + step_operations;
 }
@@ -85,7 +66,7 @@ double step_over_parameters(const Shape &mixture, PgkmCovariance type)
 // and responsibilities.
 double bytes_of_blocks(const PgkmRequest &request, const Shape &mixture)
 {
-    const double rows = (has_matrices(request.mixture.covariance_type) ? 3.0 : 1.0) * (mixture.d + 8.0);
+    const double rows = (CovarianceShape(request.mixture.covariance_type).is_matrix() ? 3.0 : 1.0) * (mixture.d + 8.0);
     return threads_of(request, work_of(mixtures, request)) * 8.0 * block_rows * (rows + mixture.k);
 }
 
@@ -93,10 +74,10 @@ Work work_of_mixture(const PgkmRequest &request, const PgkmGroup &group)
 {
     const PgkmMixtureOptions &options = request.mixture;
     const Shape mixture = shape_of(group, request.points.d);
-    const double over_rows = step_over_rows(mixture, options.covariance_type);
+    const double over_rows = em_step_products(options.covariance_type, mixture.n, mixture.k, mixture.d);
     const double step = over_rows + step_over_parameters(mixture, options.covariance_type);
     const double begin = all_given(options) ? 0.0 : operations_of_fit(mixture, first_clusters(options));
-    const double total = options.covariance_type == PGKM_COVARIANCE_TIED ? mixture.n * mixture.d * mixture.d : 0.0;
+    const double total = CovarianceShape(options.covariance_type).is_shared ? mixture.n * mixture.d * mixture.d : 0.0;
     // The first parameters and the labels take a step each.
     const double most = fixed_operations + total + options.n_init * (begin + (options.max_iter + 2.0) * step);
     return {time_of(over_rows * std::min<double>(options.max_iter, usual_iterations) * options.n_init), time_of(most)};
@@ -104,20 +85,19 @@ Work work_of_mixture(const PgkmRequest &request, const PgkmGroup &group)
 
 double bytes_of_mixture(const PgkmRequest &request, const PgkmGroup &group)
 {
-    const PgkmCovariance type = request.mixture.covariance_type;
+    const CovarianceShape shape(request.mixture.covariance_type);
     const Shape mixture = shape_of(group, request.points.d);
     const double k = mixture.k, d = mixture.d;
-    const double values = k * (type == PGKM_COVARIANCE_FULL ? d * d : d);
+    const double values = k * (shape.has_own_matrices() ? d * d : d);
     // k-means first; then sums and factors of the mixture, and up to 256 MB of copies of the sums.
     const bool weighted = group.weights != nullptr;
     const double clusters = bytes_of_fit(mixture, request.points.element, weighted, request.mixture.standardize != 0);
     const double segments = std::clamp(static_cast<double>(rows_of_sums(request, group)) / block_rows, 1.0, 64.0);
     const double copies = values + std::max(values, std::min(segments * values, 33554432.0));
     // One for all components follows from the moments of all rows.
-    const double moments = type == PGKM_COVARIANCE_TIED
-                               ? cpu::moments_bytes(rows_of_sums(request, group), request.points.d, 1, weighted)
-                               : 0.0;
-    return clusters + 8.0 * (5.0 * values + copies + (has_matrices(type) ? 4.0 * d * d : 0.0)) + 4.0 * mixture.n +
+    const double moments =
+        shape.is_shared ? cpu::moments_bytes(rows_of_sums(request, group), request.points.d, 1, weighted) : 0.0;
+    return clusters + 8.0 * (5.0 * values + copies + (shape.is_matrix() ? 4.0 * d * d : 0.0)) + 4.0 * mixture.n +
            moments + (request.n_groups == 0 ? bytes_of_blocks(request, mixture) : 0.0);
 }
 

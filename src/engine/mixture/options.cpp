@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "backend/covariance.hpp"
 #include "engine/kmeans/options.hpp"
 #include "numeric/contract.hpp"
 #include "numeric/error.hpp"
@@ -43,21 +44,6 @@ void check_weights(const PgkmGiven &given)
         throw Error(PGKM_INVALID, "option weights_init must hold values whose sum is 1");
 }
 
-std::vector<std::int64_t> precision_shape(PgkmCovariance type, std::int64_t k, std::int64_t d)
-{
-    switch (type) {
-    case PGKM_COVARIANCE_FULL:
-        return {k, d, d};
-    case PGKM_COVARIANCE_TIED:
-        return {d, d};
-    case PGKM_COVARIANCE_DIAG:
-        return {k, d};
-    case PGKM_COVARIANCE_SPHERICAL:
-        break;
-    }
-    return {k};
-}
-
 } // namespace
 
 void check_mixture_options(const PgkmMixtureOptions &options, std::int64_t k, std::int32_t d)
@@ -70,7 +56,7 @@ void check_mixture_options(const PgkmMixtureOptions &options, std::int64_t k, st
     check_shape("means_init", options.means_init, {k, d});
     if (options.standardize != 0 && options.precisions_init.values != nullptr)
         throw Error(PGKM_INVALID, "option precisions_init must be null with standardize");
-    check_shape("precisions_init", options.precisions_init, precision_shape(options.covariance_type, k, d));
+    check_shape("precisions_init", options.precisions_init, CovarianceShape(options.covariance_type).extents(k, d));
 }
 
 bool all_given(const PgkmMixtureOptions &options)

@@ -1,5 +1,4 @@
-// parameters.hpp - weights, means and covariances of a Gaussian mixture: from the sums of
-// an E step, and into the form that the next E step reads.
+// parameters.hpp - weights, means and covariances of a Gaussian mixture, from the sums of an E step.
 #pragma once
 
 #include <vector>
@@ -18,15 +17,6 @@ struct MixtureParameters {
     std::vector<double> weights;    // k
     std::vector<double> means;      // k x d
     LargeArray<double> covariances; // pgkm_covariance_size()
-};
-
-// PgkmMixture with the memory it stands in.
-struct MixtureFactors {
-    PgkmCovariance type = PGKM_COVARIANCE_FULL;
-    std::vector<double> log_weights, factors, log_determinants; // shapes as in PgkmMixture
-    PgkmMixture view(const MixtureParameters &parameters) const;
-    // Tied: the same densities as a full mixture.
-    void make_full(std::int32_t d, const Poll &poll);
 };
 
 // The sums of an E step with the memory they stand in.
@@ -55,11 +45,6 @@ struct TotalCovariance {
 // replaced, where the components lie so far apart that only the latter keep the covariance's digits.
 bool maximise(MixtureParameters &parameters, const MixtureSums &sums, const TotalCovariance &total, double reg_covar,
               const Poll &poll);
-
-// Cholesky factors, inverted; or factors for given precisions (inverse covariances, pgkm_covariance_size() values).
-// Throws Error(PGKM_INVALID): naming the component whose covariance is singular to working precision, or when
-// precisions are not positive definite.
-MixtureFactors factorise(const MixtureParameters &parameters, const Poll &poll, const double *precisions = nullptr);
 
 // Free parameters of a mixture: what AIC and BIC count.
 double parameter_count(PgkmCovariance type, std::int64_t k, std::int64_t d);

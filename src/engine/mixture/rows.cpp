@@ -2,6 +2,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "backend/covariance.hpp"
 #include "engine/api.h"
 #include "numeric/platform.hpp"
 
@@ -10,20 +11,17 @@ namespace {
 // |W (row - mean)|^2 of component j.
 double square_of(const PgkmMixture &mixture, std::int64_t j, std::int64_t d, const double *row)
 {
+    const pgkm::CovarianceShape shape(mixture.covariance_type);
     const double *const mean = mixture.means + j * d;
+    const double *const factor = mixture.factors + (shape.is_shared ? 0 : j * shape.size(d));
     double square = 0.0;
     for (std::int64_t c = 0; c < d; ++c) {
         double value = 0.0;
-        if (mixture.covariance_type == PGKM_COVARIANCE_DIAG) {
-            value = mixture.factors[j * d + c] * (row[c] - mean[c]);
-        } else if (mixture.covariance_type == PGKM_COVARIANCE_SPHERICAL) {
-            value = mixture.factors[j] * (row[c] - mean[c]);
-        } else {
-            const std::int64_t matrix = mixture.covariance_type == PGKM_COVARIANCE_FULL ? j : 0;
-            const double *const factor = mixture.factors + (matrix * d + c) * d;
+        if (shape.is_matrix())
             for (std::int64_t f = 0; f <= c; ++f)
-                value += factor[f] * (row[f] - mean[f]);
-        }
+                value += factor[c * d + f] * (row[f] - mean[f]);
+        else
+            value = factor[shape.dimensions == 1 ? c : 0] * (row[c] - mean[c]);
         square += value * value;
     }
     return square;

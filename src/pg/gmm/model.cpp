@@ -42,17 +42,10 @@ TupleDesc pgkm_gmm_model_tupdesc(FunctionCallInfo fcinfo)
 /* The shape of all covariances, as scikit-learn has it. */
 static PgkmShape covariances_shape(PgkmCovariance type, int32 k, int32 d)
 {
-    switch (type) {
-    case PGKM_COVARIANCE_FULL:
-        return {k, d, d};
-    case PGKM_COVARIANCE_TIED:
-        return {d, d};
-    case PGKM_COVARIANCE_DIAG:
-        return {k, d};
-    case PGKM_COVARIANCE_SPHERICAL:
-        break;
-    }
-    return {k};
+    PgkmShape shape = {};
+
+    shape.dimensions = pgkm_covariance_shape(type, k, d, shape.extents);
+    return shape;
 }
 
 Datum pgkm_gmm_model_of_fit(const PgkmResult *result, const PgkmRequest *request, const TableCall *call,

@@ -69,7 +69,7 @@ double Problems::work_of(std::int64_t problem) const
         return n * program_work(call_.reduction).row;
     case Function::em_step: {
         const PgkmMixture &mixture = call_.mixtures[problem];
-        return values * mixture.k * (mixture.covariance_type == PGKM_COVARIANCE_FULL ? d : 2.0);
+        return em_step_products(mixture.covariance_type, n, mixture.k, d);
     }
     default:
         break;
