@@ -101,7 +101,7 @@ class Int16Filter final : public Filter<T> {
         const double of_length = 3.1 * (rows_.d + 4.0) * 0x1p-51 * (most_int16_length + code_.row_residual);
         const Int16Block packed(block.words.data());
         const Lowest lowest = block.lowest(first);
-        kernels_.score(packed, pairs_, centroids_.from(first), size / tiled_panel, block.scores.data(), lowest);
+        kernels_.score(packed, pairs_, centroids_.from(first), size, block.scores.data(), &lowest);
         kernels_.limits(packed, centroids_.from(0), lowest, static_cast<float>(of_length), block.limit);
     }
 
@@ -234,9 +234,8 @@ Int16Store::Int16Store(Budget &budget, std::int64_t most, std::int32_t d)
 
 void Int16Store::put(std::int64_t j, const Int16Room &room, int i, const Int16Centroid &about)
 {
-    std::int32_t *to = values_.data() + j / tiled_panel * tiled_panel * pairs_ + j % tiled_panel;
     for (std::int64_t p = 0; p < pairs_; ++p)
-        to[p * tiled_panel] = room.words[(int16_head + p) * tiled_width + i];
+        values_[panel_place(j, p, pairs_)] = room.words[(int16_head + p) * tiled_width + i];
     start_[j] = about.start;
     scale_[j] = about.scale;
     margin_[j] = about.margin;
@@ -244,9 +243,8 @@ void Int16Store::put(std::int64_t j, const Int16Room &room, int i, const Int16Ce
 
 void Int16Store::put_none(std::int64_t j)
 {
-    std::int32_t *to = values_.data() + j / tiled_panel * tiled_panel * pairs_ + j % tiled_panel;
     for (std::int64_t p = 0; p < pairs_; ++p)
-        to[p * tiled_panel] = 0;
+        values_[panel_place(j, p, pairs_)] = 0;
     start_[j] = 0x1p100f;
     scale_[j] = margin_[j] = 0.0f;
 }

@@ -230,8 +230,8 @@ Projection<T>::Projection(const Rows<T> &rows, std::shared_ptr<const Centre<T>> 
     for (std::int32_t j = 0; j < count; ++j)
         for (std::int64_t f = 0; f < rows.d; ++f) {
             const float value = directions.values[j * rows.d + f];
-            onto_[(j / tiled_panel * rows.d + f) * tiled_panel + j % tiled_panel] = value;
-            out_[(f / tiled_panel * count + j) * tiled_panel + f % tiled_panel] = -value;
+            onto_[panel_place(j, f, rows.d)] = value;
+            out_[panel_place(f, j, count)] = -value;
         }
 }
 

@@ -156,7 +156,7 @@ class ProjectionFilter final : public Filter<T> {
             for (int f = 0; f < features_; ++f) {
                 const float value = image[f * tiled_width + i];
                 square += static_cast<double>(value) * static_cast<double>(value);
-                panels_[(j / tiled_panel * features_ + f) * tiled_panel + j % tiled_panel] = i < count ? -value : 0.0f;
+                panels_[panel_place(j, f, features_)] = i < count ? -value : 0.0f;
             }
             start_[j] = static_cast<float>(square / 2.0);
             rest_[j] = image[(features_ - 1) * tiled_width + i];

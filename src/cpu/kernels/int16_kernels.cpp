@@ -126,19 +126,18 @@ HWY_NOINLINE void multiply(const std::int32_t *rows, int pairs, const std::int32
     }
 }
 
-// tile_vectors of rows against N centroids; lowest: NULL, or where the lowest scores are kept.
-template <bool Vnni, int N>
-HWY_INLINE void score_tile(const std::int32_t *rows, int pairs, const std::int32_t *panel, const Int16Panels &about,
-                           std::int64_t first, const SingleVector *inverse, float number, float *scores,
-                           LowestVectors *lowest)
+// tile_vectors of rows against N centroids of a panel from `first` on. Enters: the lowest scores are kept.
+template <bool Vnni, bool Enters, int N>
+HWY_INLINE void score_tile(const std::int32_t *rows, int pairs, const Int16Panels &panels, std::int64_t first,
+                           const SingleVector *inverse, float number, float *scores, LowestVectors &lowest)
 {
     HWY_ALIGN_MAX std::int32_t products[N * tile_vectors * single_lanes];
-    multiply<Vnni, N>(rows, pairs, panel, products);
+    multiply<Vnni, N>(rows, pairs, panels.values + first * pairs, products);
     HWY_UNROLL(4)
     for (int j = 0; j < N; ++j) {
-        const SingleVector start = hn::Set(single, about.start[first + j]);
-        const SingleVector scale = hn::Set(single, about.scale[first + j]);
-        const SingleVector margin = hn::Set(single, about.margin[first + j]);
+        const SingleVector start = hn::Set(single, panels.start[first + j]);
+        const SingleVector scale = hn::Set(single, panels.scale[first + j]);
+        const SingleVector margin = hn::Set(single, panels.margin[first + j]);
         const SingleVector own = hn::Set(single, number + static_cast<float>(j));
         HWY_UNROLL(4)
         for (int v = 0; v < tile_vectors; ++v) {
@@ -147,65 +146,55 @@ HWY_INLINE void score_tile(const std::int32_t *rows, int pairs, const std::int32
                 scale, hn::ConvertTo(single, hn::Load(words, products + (j * tile_vectors + v) * single_lanes)),
                 hn::MulSub(start, inverse[v], margin));
             hn::Store(score, single, scores + j * tiled_width + v * single_lanes);
-            if (lowest != nullptr)
-                lowest->enter(v, score, own);
+            if constexpr (Enters)
+                lowest.enter(v, score, own);
         }
     }
 }
 
-template <bool Vnni>
-void score_by(const Int16Block &block, int pairs, const Int16Panels &panels, std::int64_t count, float *scores,
-              const Lowest &out)
-{
-    const std::int64_t panel_size = std::int64_t{tiled_panel} * pairs;
-    const std::int64_t range = std::max<std::int64_t>(1, 2048 / panel_size);
-    for (std::int64_t from = 0; from < count; from += range)
-        for (int i = 0; i < tiled_width; i += tile_vectors * single_lanes) {
-            SingleVector inverse[tile_vectors];
-            for (int v = 0; v < tile_vectors; ++v)
-                inverse[v] = hn::Load(single, block.inverse + i + v * single_lanes);
-            LowestVectors lowest;
-            lowest.load(out, i);
-            for (std::int64_t q = from; q < std::min(count, from + range); ++q)
-                score_tile<Vnni, tiled_panel>(block.values + i, pairs, panels.values + q * panel_size, panels,
-                                              q * tiled_panel, inverse, out.first + static_cast<float>(q * tiled_panel),
-                                              scores + q * tiled_panel * tiled_width + i, &lowest);
-            lowest.store(out, i);
-        }
-}
-
-void score(const Int16Block &block, int pairs, const Int16Panels &panels, std::int64_t count, float *scores,
-           const Lowest &lowest)
-{
-    const auto run = knows_vnni && has_vnni() ? score_by<knows_vnni> : score_by<false>;
-    run(block, pairs, panels, count, scores, lowest);
-}
-
-template <bool Vnni, int N>
-void score_some(const Int16Block &block, int pairs, const Int16Panels &panels, std::int64_t first, float *scores)
+// Centroids first .. last - 1 of whole panels (N = tiled_panel), or the N of the last one.
+template <bool Vnni, bool Enters, int N>
+void score_panels(const Int16Block &block, int pairs, const Int16Panels &panels, std::int64_t first, std::int64_t last,
+                  float *scores, const Lowest *out)
 {
     for (int i = 0; i < tiled_width; i += tile_vectors * single_lanes) {
         SingleVector inverse[tile_vectors];
         for (int v = 0; v < tile_vectors; ++v)
             inverse[v] = hn::Load(single, block.inverse + i + v * single_lanes);
-        score_tile<Vnni, N>(block.values + i, pairs, panels.values + first * pairs, panels, first, inverse, 0.0f,
-                            scores + first * tiled_width + i, nullptr);
+        LowestVectors lowest;
+        if constexpr (Enters)
+            lowest.load(*out, i);
+        for (std::int64_t j = first; j < last; j += N)
+            score_tile<Vnni, Enters, N>(block.values + i, pairs, panels, j, inverse,
+                                        Enters ? out->first + static_cast<float>(j) : 0.0f,
+                                        scores + j * tiled_width + i, lowest);
+        if constexpr (Enters)
+            lowest.store(*out, i);
     }
 }
 
-template <bool Vnni>
-void score_each_by(const Int16Block &block, int pairs, const Int16Panels &panels, int count, float *scores)
+template <bool Vnni, bool Enters>
+void score_by(const Int16Block &block, int pairs, const Int16Panels &panels, std::int64_t count, float *scores,
+              const Lowest *lowest)
 {
-    static constexpr decltype(&score_some<Vnni, 1>) by_count[] = {score_some<Vnni, 1>, score_some<Vnni, 2>,
-                                                                  score_some<Vnni, 3>, score_some<Vnni, 4>};
-    for (int j = 0; j < count; j += tiled_panel)
-        by_count[std::min(tiled_panel, count - j) - 1](block, pairs, panels, j, scores);
+    const std::int64_t range = std::max(1, 2048 / (tiled_panel * pairs)) * tiled_panel;
+    const std::int64_t whole = count / tiled_panel * tiled_panel;
+    for (std::int64_t first = 0; first < whole; first += range)
+        score_panels<Vnni, Enters, tiled_panel>(block, pairs, panels, first, std::min(whole, first + range), scores,
+                                                lowest);
+    static constexpr decltype(&score_panels<Vnni, Enters, 1>) rest[] = {
+        score_panels<Vnni, Enters, 1>, score_panels<Vnni, Enters, 2>, score_panels<Vnni, Enters, 3>};
+    if (whole < count)
+        rest[count - whole - 1](block, pairs, panels, whole, count, scores, lowest);
 }
 
-void score_each(const Int16Block &block, int pairs, const Int16Panels &panels, int count, float *scores)
+void score(const Int16Block &block, int pairs, const Int16Panels &panels, std::int64_t count, float *scores,
+           const Lowest *lowest)
 {
-    const auto run = knows_vnni && has_vnni() ? score_each_by<knows_vnni> : score_each_by<false>;
-    run(block, pairs, panels, count, scores);
+    const bool vnni = knows_vnni && has_vnni();
+    const auto run = lowest != nullptr ? (vnni ? score_by<knows_vnni, true> : score_by<false, true>)
+                                       : (vnni ? score_by<knows_vnni, false> : score_by<false, false>);
+    run(block, pairs, panels, count, scores, lowest);
 }
 
 void limits(const Int16Block &block, const Int16Panels &centroids, const Lowest &lowest, float of_length, float *limit)
@@ -271,5 +260,4 @@ std::uint64_t gain(const Int16Block &block, const Int16Distance &distance, const
 } // namespace pgkm::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
-PGKM_KERNELS(Int16Kernels, int16_kernels, {encode<float>, encode<double>}, pack, unpack, score, score_each, limits,
-             gain)
+PGKM_KERNELS(Int16Kernels, int16_kernels, {encode<float>, encode<double>}, pack, unpack, score, limits, gain)

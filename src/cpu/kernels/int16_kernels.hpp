@@ -33,7 +33,7 @@ inline int int16_words(std::int64_t d)
     return static_cast<int>(int16_head + (d + 7) / 8 * 4);
 }
 
-// Centroids, tiled_panel to a panel: pair p of panel q at values[(q * pairs + p) * tiled_panel + j].
+// Centroids in panels: pair p of centroid j at values[panel_place(j, p, pairs)].
 struct Int16Panels {
     const std::int32_t *values;
     const float *start;  // half the square of each length, rounded down
@@ -83,12 +83,9 @@ struct Int16Kernels {
     void (*unpack)(const std::int32_t *block, int count, int block_words, int row_words, std::int32_t *rows);
 
     // scores[c * tiled_width + i] = start[c] * inverse[i] - scale[c] * (product of row i and centroid c) - margin[c].
-    // `lowest` has the lowest of these and earlier ones.
+    // Of `count` centroids; `lowest` has the lowest of these and earlier ones, unless it is NULL.
     void (*score)(const Int16Block &block, int pairs, const Int16Panels &panels, std::int64_t count, float *scores,
-                  const Lowest &lowest);
-
-    // The scores alone, of `count` centroids.
-    void (*score_each)(const Int16Block &block, int pairs, const Int16Panels &panels, int count, float *scores);
+                  const Lowest *lowest);
 
     // limit[i]: what the score of the nearest centroid of row i is at most, by the lowest score; `of_length` is added
     // for each unit of its length.

@@ -16,8 +16,14 @@ namespace pgkm::cpu {
 
 // Points per block: four AVX-512 vectors of float32.
 inline constexpr int tiled_width = 64;
-// Centroids per panel, feature-major, negated: panel[f * tiled_panel + j] = -c.
+// Centroids per panel, feature-major. Those of score kernels are negated.
 inline constexpr int tiled_panel = 4;
+
+// Where feature f of centroid j stands in panels of so many features.
+inline std::int64_t panel_place(std::int64_t j, std::int64_t f, std::int64_t features)
+{
+    return (j / tiled_panel * features + f) * tiled_panel + j % tiled_panel;
+}
 
 struct Hit {
     std::int32_t point;

@@ -32,7 +32,7 @@ void SeedTiles<T>::View::find(std::int64_t tile, bool want_gain, Hit &&hit)
     const Int16Block block = tiles_.block(tile, values_of(tile));
     const std::int64_t first = tile * seed_tile_rows;
     fill_panels(near, count);
-    tiles_.kernels_.score_each(block, static_cast<int>(tiles_.pairs()), panels_.from(0), count, scores_.data());
+    tiles_.kernels_.score(block, static_cast<int>(tiles_.pairs()), panels_.from(0), count, scores_.data(), nullptr);
     for (int j = 0; j < count; ++j) {
         GainBounds gain = any;
         double gains[2 * seed_tile_rows];
