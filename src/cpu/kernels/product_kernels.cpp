@@ -81,7 +81,7 @@ void add_products(const double *left, const double *right, int stride, std::int3
                 const Tile tile = multiply(left + std::int64_t{a} * stride, right + std::int64_t{b} * stride, stride);
                 for (std::int32_t i = std::max(first - a, 0); i < std::min(tile_left, last - a); ++i)
                     for (std::int32_t j = 0; j < std::min(tile_right, a + i - b + 1); ++j)
-                        out[triangle(a + i) + b + j] += tile.sum[i][j];
+                        out[triangle_size(a + i) + b + j] += tile.sum[i][j];
             }
 }
 

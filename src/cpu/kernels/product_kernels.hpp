@@ -9,6 +9,7 @@
 
 #include <cstdint>
 
+#include "backend/covariance.hpp"
 #include "cpu/kernels/element_kernel.hpp"
 #include "cpu/kernels/instruction_set.hpp"
 #include "numeric/reduction.hpp"
@@ -29,12 +30,6 @@ inline constexpr std::int64_t padded_features(std::int64_t d)
     return (d + 11) / 12 * 12;
 }
 
-// Elements of the lower triangle of a d x d matrix stored by rows, and where row `a` starts.
-inline constexpr std::int64_t triangle(std::int64_t a)
-{
-    return a * (a + 1) / 2;
-}
-
 // Features from a multiple of this on have whole tiles.
 inline constexpr std::int32_t feature_panel = 12;
 
@@ -45,7 +40,7 @@ struct ProductKernels {
     ForElements<Turn> turn;
     // sums[f] += sum over r of block[f, r]
     void (*add_rows)(const double *block, int stride, std::int32_t d, double *sums);
-    // triangle[a, b] += sum over r of left[a, r] * right[b, r] for features b <= a, first <= a < last
+    // triangle[a, b] (triangle_size()) += sum over r of left[a, r] * right[b, r] for features b <= a, first <= a < last
     void (*add_products)(const double *left, const double *right, int stride, std::int32_t first, std::int32_t last,
                          double *triangle);
 };

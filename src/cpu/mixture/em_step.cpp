@@ -257,7 +257,7 @@ class EmStep {
     const std::vector<double> zeros_; // d: rows are turned as they are
     const std::int64_t features_;
     const std::int64_t rows_; // of a block, at most
-    const std::int64_t row_run_ = run_of(triangle(d_), transformed_rows);
+    const std::int64_t row_run_ = run_of(triangle_size(d_), transformed_rows);
     const std::int64_t feature_run_ = run_of(std::int64_t{d_} * block_rows, feature_panel);
     const std::size_t own_size_;
     Buffer<double> own_;                       // per worker: blocks of features, one of shares, one of weights

@@ -27,7 +27,7 @@ std::int32_t part_begin(std::int64_t part, std::int64_t parts, std::int32_t d)
 SumPlan plan_moments(std::int64_t n, std::int32_t d)
 {
     constexpr std::int64_t features_per_part = 64, packed_features_per_part = 512;
-    const std::int64_t values = d + triangle(d);
+    const std::int64_t values = d + triangle_size(d);
     return d >= packed_features
                ? plan_sums(n, block_rows, values, d / packed_features_per_part + 1, most_reduction_values / 4)
                : plan_sums(n, block_rows, values, std::max<std::int64_t>(1, d / features_per_part));
@@ -107,7 +107,7 @@ void copy_moments(const Context &context, const double *total, std::int64_t n, s
     std::copy_n(total, d, out.sums);
     for (std::int64_t a = 0; a < d; ++a) {
         context.poll();
-        std::copy_n(total + d + triangle(a), a + 1, out.cross + triangle(a));
+        std::copy_n(total + d + triangle_size(a), a + 1, out.cross + triangle_size(a));
     }
 }
 
@@ -135,7 +135,7 @@ double moments_bytes(std::int64_t n, std::int32_t d, int threads, bool weighted)
 {
     if (weighted) {
         const SumPlan plan =
-            plan_sums(std::max<std::int64_t>(n, 1), block_rows, d + triangle(d) + 2, 1, most_mixture_values);
+            plan_sums(std::max<std::int64_t>(n, 1), block_rows, d + triangle_size(d) + 2, 1, most_mixture_values);
         const auto block = static_cast<double>((3 * padded_features(d) + 2) * block_rows);
         return 8.0 * (static_cast<double>(plan.memory()) + block * threads);
     }

@@ -51,7 +51,8 @@ void add_to_triangle(const VectorKernels &vectors, const double *tile, int rows,
                      std::int32_t b, const PackedTask &task)
 {
     for (std::int32_t i = std::max(task.first - a, 0); i < std::min(rows, task.last - a); ++i)
-        vectors.add(task.triangle + triangle(a + i) + b, 1.0, tile + i * columns, std::min(columns, a + i - b + 1));
+        vectors.add(task.triangle + triangle_size(a + i) + b, 1.0, tile + i * columns,
+                    std::min(columns, a + i - b + 1));
 }
 
 } // namespace
