@@ -9,11 +9,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <list>
 #include <mutex>
 #include <new>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "numeric/error.hpp"
 
@@ -26,6 +26,10 @@ class Spare {
 
   protected:
     ~Spare() = default;
+
+  private:
+    friend class Budget;
+    std::list<Spare *>::iterator place_; // among all that its budget knows
 };
 
 // Bytes that a context has allocated, against its limit (0: none). Safe from any thread.
@@ -48,12 +52,12 @@ class Budget {
     void add(Spare &spare)
     {
         const std::lock_guard lock(mutex_);
-        spares_.push_back(&spare);
+        spare.place_ = spares_.insert(spares_.end(), &spare);
     }
     void remove(Spare &spare)
     {
         const std::lock_guard lock(mutex_);
-        std::erase(spares_, &spare);
+        spares_.erase(spare.place_);
     }
 
   private:
@@ -80,7 +84,7 @@ class Budget {
     std::uint64_t limit_;
     std::atomic<std::uint64_t> used_{0};
     std::mutex mutex_; // spares_
-    std::vector<Spare *> spares_;
+    std::list<Spare *> spares_;
 };
 
 // Bytes of the budget for memory that something else allocates, such as a standard container.

@@ -52,17 +52,21 @@ class Loaded {
         PgkmProblem one = problem();
         return cpu_backend()->fit(data(), &one, 1, &params, &error);
     }
-    std::vector<std::int32_t> labels()
+    std::vector<std::int32_t> labels() { return labels_of(0, n); }
+    std::vector<std::int32_t> labels_of(std::int64_t first, std::int64_t count)
     {
-        std::vector<std::int32_t> labels(n);
+        std::vector<std::int32_t> labels(static_cast<std::size_t>(count));
         PgkmAssignment assignment = {};
         assignment.labels = labels.data();
-        const PgkmProblem one = problem();
+        PgkmProblem one = problem();
+        one.first_row = first;
+        one.n_rows = count;
         EXPECT_EQ(cpu_backend()->assign(data(), &one, 1, &assignment, &error), PGKM_OK);
         return labels;
     }
 
     Budget &budget() { return context_.budget; }
+    std::size_t kept() const { return data_.encoded.size(); }
     std::shared_ptr<EncodedRows<float>> encoded() { return EncodedRows<float>::of(rows()); }
     Rows<float> rows() { return {data_, context_.pool, problem()}; }
     std::vector<float> centroids = std::vector<float>(static_cast<std::size_t>(k) * d);
@@ -128,6 +132,19 @@ TEST(Encoded, IsGivenUpBeforeAClaimFails)
     ASSERT_EQ(roomy.fit(), PGKM_OK);
     EXPECT_EQ(roomy.centroids, loaded.centroids);
     EXPECT_EQ(roomy.labels(), labels);
+}
+
+// However many batches or groups were looked at, each by itself.
+TEST(Encoded, LeavesNothingWhereNothingIsKept)
+{
+    Loaded loaded(normal_rows());
+    const std::vector<float> rows = normal_rows();
+    std::copy_n(rows.begin(), loaded.centroids.size(), loaded.centroids.begin());
+    for (std::int64_t first = 0; first < n; first += 500)
+        loaded.labels_of(first, 500);
+    EXPECT_EQ(loaded.kept(), 0U);
+    ASSERT_EQ(loaded.fit(), PGKM_OK);
+    EXPECT_EQ(loaded.kept(), 1U);
 }
 
 // From the least limit on under which a fit runs, whatever is kept or not: the same bits.

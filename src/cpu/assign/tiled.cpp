@@ -73,16 +73,16 @@ void Tiled<T>::begin(const T *centroids)
 template <typename T>
 std::unique_ptr<Filter<T>> Tiled<T>::choose_filter()
 {
-    encoded_ = EncodedRows<T>::of(rows_);
+    const std::shared_ptr<EncodedRows<T>> encoded = EncodedRows<T>::of(rows_);
     if (rows_.k <= most_bit_centroids)
-        if (auto bits = encoded_->bits(rows_))
+        if (auto bits = encoded->bits(rows_))
             if (auto filter = bit_filter(rows_, std::move(bits)))
                 return filter;
     const bool repeats = purpose_ == Purpose::iterations;
     const ProjectionUse<T> use = {values_, repeats ? usual_passes : 1.0, repeats ? later_share : 1.0};
-    if (auto projection = encoded_->projection(rows_, use))
+    if (auto projection = encoded->projection(rows_, use))
         return projection_filter(rows_, std::move(projection));
-    return int16_filter(rows_, encoded_->int16(rows_, repeats));
+    return int16_filter(rows_, encoded->int16(rows_, repeats));
 }
 
 template <typename T>

@@ -80,7 +80,6 @@ class Tiled final : public Assigner<T> {
     const SquareBounds<T> square_bounds_;
     const T *values_ = nullptr; // of all centroids
     DifferentCentroids<T> centroids_;
-    std::shared_ptr<EncodedRows<T>> encoded_;
     std::unique_ptr<Filter<T>> filter_;
     const bool has_few_;           // all centroids are candidates
     bool holds_ = false;           // the scores hold the centroids

@@ -1,6 +1,8 @@
 // encoded.cpp - makes encodings where they are asked for, keeps them, and gives up those that nobody uses.
 #include "cpu/encode/encoded.hpp"
 
+#include <utility>
+
 #include "cpu/unless_short.hpp"
 
 namespace pgkm::cpu {
@@ -10,15 +12,36 @@ std::shared_ptr<EncodedRows<T>> EncodedRows<T>::of(const Rows<T> &rows)
 {
     if (rows.data == nullptr)
         return std::make_shared<EncodedRows>(rows.context);
-    const std::lock_guard lock(rows.data->encoded_mutex);
-    auto &kept = rows.data->encoded[{rows.values - static_cast<const T *>(rows.data->points.values), rows.n}];
-    if (!kept)
-        kept = std::make_shared<EncodedRows>(rows.context);
-    return std::static_pointer_cast<EncodedRows>(kept);
+    const Data &data = *rows.data;
+    const std::pair key(rows.values - static_cast<const T *>(data.points.values), rows.n);
+    std::shared_ptr<EncodedRows> own;
+    {
+        const std::lock_guard lock(data.encoded_mutex);
+        auto &kept = data.encoded[key];
+        if (!kept)
+            kept = std::make_shared<EncodedRows>(rows.context);
+        own = std::static_pointer_cast<EncodedRows>(kept);
+    }
+    // Without this the many problems or batches of one load would leave an empty one each.
+    const auto let_go = [&data, key, own](EncodedRows *) mutable {
+        const std::lock_guard lock(data.encoded_mutex);
+        own.reset();
+        const auto kept = data.encoded.find(key);
+        if (kept->second.use_count() == 1 && static_cast<EncodedRows *>(kept->second.get())->is_empty())
+            data.encoded.erase(kept);
+    };
+    return {own.get(), let_go};
 }
 
 template <typename T>
-const std::shared_ptr<const Centre<T>> &EncodedRows<T>::centre(const Rows<T> &rows)
+bool EncodedRows<T>::is_empty()
+{
+    const std::lock_guard lock(mutex_);
+    return !bits_ && !directions_ && !projection_ && !int16_;
+}
+
+template <typename T>
+std::shared_ptr<const Centre<T>> EncodedRows<T>::centre(const Rows<T> &rows)
 {
     if (!centre_)
         centre_ = std::make_shared<const Centre<T>>(rows);
@@ -42,15 +65,16 @@ std::shared_ptr<const Projection<T>> EncodedRows<T>::projection(const Rows<T> &r
     if (most == 0)
         return nullptr;
     auto found = unless_short([&]() -> std::shared_ptr<const Projection<T>> {
+        const std::shared_ptr<const Centre<T>> centre = this->centre(rows);
         if (!directions_)
-            directions_ = std::make_shared<const Directions>(find_directions(rows, centre(rows)->middle.data(), most));
+            directions_ = std::make_shared<const Directions>(find_directions(rows, centre->middle.data(), most));
         const std::shared_ptr<const Directions> directions = directions_;
         const std::shared_ptr<const Projection<T>> kept = projection_;
         const int features =
-            choose_features(rows, centre(rows)->middle.data(), *directions, use, kept ? kept->features() : 0);
+            choose_features(rows, centre->middle.data(), *directions, use, kept ? kept->features() : 0);
         if (features == 0 || (kept && kept->features() == features))
             return features == 0 ? nullptr : kept;
-        return Projection<T>::make(rows, centre(rows), *directions, features);
+        return Projection<T>::make(rows, centre, *directions, features);
     });
     if (found)
         projection_ = found;

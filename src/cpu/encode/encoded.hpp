@@ -23,7 +23,8 @@ class EncodedRows final : private Spare {
     EncodedRows(const EncodedRows &) = delete;
     EncodedRows &operator=(const EncodedRows &) = delete;
 
-    // Those of `rows`: kept beside them, or of the caller alone where they are not loaded.
+    // Those of `rows`: kept beside them as long as somebody has them or there is an encoding, or of the caller alone
+    // where the rows are not loaded. It is let go of before the rows, and not in a give_up().
     static std::shared_ptr<EncodedRows> of(const Rows<T> &rows);
 
     // NULL where the rows have no such form, or it does not pay, or memory does not allow it.
@@ -34,7 +35,9 @@ class EncodedRows final : private Spare {
 
   private:
     void give_up() override;
-    const std::shared_ptr<const Centre<T>> &centre(const Rows<T> &rows);
+    bool is_empty();
+    // The caller holds it while it asks for memory: that may have this one given up.
+    std::shared_ptr<const Centre<T>> centre(const Rows<T> &rows);
 
     Context &context_;
     std::recursive_mutex mutex_; // also taken by give_up(), for memory that is asked for here
