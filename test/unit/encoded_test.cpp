@@ -134,6 +134,17 @@ TEST(Encoded, IsGivenUpBeforeAClaimFails)
     EXPECT_EQ(roomy.labels(), labels);
 }
 
+TEST(Encoded, IsGivenUpToTheLastByte)
+{
+    constexpr std::uint64_t limit = 8 << 20;
+    Loaded loaded(normal_rows(), limit);
+    const std::vector<float> rows = normal_rows();
+    std::copy_n(rows.begin(), loaded.centroids.size(), loaded.centroids.begin());
+    ASSERT_EQ(loaded.fit(), PGKM_OK);
+    ASSERT_TRUE(loaded.encoded()->int16(loaded.rows(), false)->is_kept());
+    EXPECT_NO_THROW(Buffer<char>(loaded.budget(), limit - 2 * Buffer<char>::alignment));
+}
+
 // However many batches or groups were looked at, each by itself.
 TEST(Encoded, LeavesNothingWhereNothingIsKept)
 {

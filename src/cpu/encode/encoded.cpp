@@ -105,6 +105,8 @@ void EncodedRows<T>::give_up()
     drop(bits_);
     drop(projection_);
     drop(int16_);
+    drop(directions_);
+    drop(centre_); // which the others may have used
 }
 
 template class EncodedRows<float>;
