@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cpu/cpu_backend.hpp"
+#include "engine/job/algorithm.hpp"
 #include "engine/nodes/fields.hpp"
 #include "engine/nodes/share.hpp"
 
@@ -171,6 +172,36 @@ TEST(NodesCancelled, WhileTheyIterate)
 {
     for (const PgkmStatus status : cancel_everywhere({}, iterate, {far, iterate, far}))
         EXPECT_EQ(status, PGKM_INVALID);
+}
+
+// What takes long on a CPU has a thread of its own, so that the caller can cancel it and show that it is alive.
+TEST(NodesCancelled, AreNotBriefWhereTheyTakeLong)
+{
+    PgkmResident *const resident = pgkm_resident_create();
+    PgkmShare *const share = pgkm_share_create();
+    PgkmRequest request = {};
+    request.algorithm = PGKM_SHARE;
+    request.points = {values.data(), PGKM_FLOAT64, n, d, nullptr};
+    request.resident = resident;
+    request.settings.backend = PGKM_BACKEND_CPU;
+    const auto ask = [&](const Writer &asked) {
+        request.share = {asked.bytes().data(), asked.bytes().size(), share};
+        return request;
+    };
+    PgkmJob *job = nullptr;
+    PgkmError error = {};
+    const PgkmRequest begun = ask(iterate);
+    ASSERT_EQ(pgkm_job_start(&begun, &job, &error), PGKM_OK);
+    while (pgkm_job_wait(job, 1000) == 0) {}
+    pgkm_job_free(job);
+    for (const Writer *asked : {&begin, &far, &others, &exactly, &iterate})
+        for (const bool many : {false, true}) {
+            PgkmRequest one = ask(*asked);
+            one.points.n = many ? 1'000'000 : 100;
+            EXPECT_EQ(pgkm::is_brief(pgkm::work_of(pgkm::algorithm_of(one), one)), !many);
+        }
+    pgkm_share_free(share);
+    pgkm_resident_free(resident);
 }
 
 } // namespace

@@ -1,5 +1,6 @@
 // serve.cpp - one request about the rows of this server, from its bytes to the answer's.
 #include <algorithm>
+#include <cmath>
 #include <new>
 
 #include "engine/job/algorithm.hpp"
@@ -31,33 +32,52 @@ class Answer : public Models {
     nodes::Bytes bytes_;
 };
 
-// Rows that each row is compared with.
-double compared(const PgkmRequest &request)
+// What is done for each row: the rows that it is compared with, and operations beside, for which no other backend is
+// worth taking than for the rest of a step.
+struct RowWork {
+    double compared = 1.0;
+    double beside = 0.0;
+};
+
+RowWork work_of_row(const PgkmRequest &request)
 {
-    try {
-        nodes::Reader reader(request.share.request, request.share.bytes);
-        const Operation operation = reader.operation();
-        if (operation == Operation::seed_add) {
-            reader.get<std::int32_t>();
-            return static_cast<double>(reader.get<std::uint64_t>()) / std::max(request.points.d, 1);
-        }
-        auto function = Function::assign;
-        if (operation == Operation::call)
-            function = reader.get<Function>();
-        else if (operation != Operation::cluster_sums)
-            return 1.0;
+    const double d = std::max(request.points.d, 1);
+    nodes::Reader reader(request.share.request, request.share.bytes);
+    switch (reader.operation()) {
+    case Operation::call: {
+        const auto function = reader.get<Function>();
         if (function == Function::moments)
-            return request.points.d;
-        return reader.get<std::int32_t>() * (function == Function::em_step ? double(request.points.d) : 1.0);
-    } catch (const Error &) {
-        return 1.0; // which is found out when it is served
+            return {d};
+        return {reader.get<std::int32_t>() * (function == Function::em_step ? d : 1.0)};
+    }
+    case Operation::cluster_sums:
+        return {static_cast<double>(reader.get<std::int32_t>())};
+    case Operation::farthest:
+        return {static_cast<double>(request.share.share->state.centroids.k)};
+    case Operation::seed_begin: // rows are sorted
+        return {1.0, 4.0 * std::log2(static_cast<double>(request.points.n) + 1.0)};
+    case Operation::seed_add:
+        reader.get<std::int32_t>();
+        return {static_cast<double>(reader.get<std::uint64_t>()) / d};
+    case Operation::seed_gains: // trials
+        return {1.0, static_cast<double>(reader.get<std::uint64_t>())};
+    case Operation::seed_exact:
+        return {1.0, static_cast<double>(reader.get<std::uint64_t>()) * d};
+    default:
+        return {};
     }
 }
 
 Work work_of_answer(const PgkmRequest &request, const PgkmGroup &group)
 {
-    const double each = static_cast<double>(group.n) * (compared(request) * request.points.d + 10.0);
-    return {time_of(usual_iterations * each), time_of(each + fixed_operations)};
+    RowWork row;
+    try {
+        row = work_of_row(request);
+    } catch (const Error &) { // which is found out when it is served
+    }
+    const auto n = static_cast<double>(group.n);
+    const double each = n * (row.compared * request.points.d + 10.0);
+    return {time_of(usual_iterations * each), time_of(each + n * row.beside + fixed_operations)};
 }
 
 double bytes_of_rows(const PgkmRequest &request, double rows)
