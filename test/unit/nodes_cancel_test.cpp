@@ -174,6 +174,17 @@ TEST(NodesCancelled, WhileTheyIterate)
         EXPECT_EQ(status, PGKM_INVALID);
 }
 
+// They are 20,000 of two features: one look by the transformation, then one by the check of what it has made.
+TEST(NodesCancelled, WhileTransformedRowsAreChecked)
+{
+    const std::vector<double> none, center(d, 0.0), scale(d, 2.0);
+    Server server;
+    ASSERT_EQ(server.ask(Writer(Operation::transform, none, none, std::int32_t{0}), 0), PGKM_OK); // loading looks not
+    const Writer transform(Operation::transform, center, scale, std::int32_t{0});
+    EXPECT_EQ(server.ask(transform, 1), PGKM_CANCELLED);
+    EXPECT_EQ(server.ask(transform, 2), PGKM_OK);
+}
+
 // What takes long on a CPU has a thread of its own, so that the caller can cancel it and show that it is alive.
 TEST(NodesCancelled, AreNotBriefWhereTheyTakeLong)
 {

@@ -15,6 +15,7 @@ namespace pgkm::nodes {
 namespace {
 
 constexpr std::size_t most_reply_bytes = std::size_t{1} << 30; // of a value in SQL
+constexpr std::size_t values_per_poll = std::size_t{1} << 20;
 
 } // namespace
 
@@ -120,7 +121,10 @@ void Share::transform(const std::vector<double> &center, const std::vector<doubl
     transform_rows(
         static_cast<const T *>(raw_.values), raw_.n, raw_.d, {center, scale}, static_cast<PgkmMetric>(metric),
         [&] { poll(open_.host); }, rows);
-    check_values(rows, size);
+    for (std::size_t begin = 0; begin < size; begin += values_per_poll) {
+        poll(open_.host);
+        check_values(rows + begin, std::min(values_per_poll, size - begin));
+    }
     state_.transformed = std::move(transformed);
 }
 
