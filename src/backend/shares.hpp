@@ -151,7 +151,11 @@ class Results : public FieldArchive<Results> {
         else
             return a; // of one share
     }
-    static PgkmInt128 sum(const PgkmInt128 &a, const PgkmInt128 &b) { return split(join(a) + join(b)); }
+    // Of what another server has told, which may be anything, the bits beyond 128 are lost.
+    static PgkmInt128 sum(const PgkmInt128 &a, const PgkmInt128 &b)
+    {
+        return split(static_cast<Int128>(static_cast<UInt128>(join(a)) + static_cast<UInt128>(join(b))));
+    }
 
     bool first_ = true, giving_ = false;
     std::vector<const void *> found_; // in the order of the fields

@@ -123,52 +123,123 @@ TEST(Nodes, RefuseForgedFarRows)
     }
 }
 
+using Forge = std::function<void(std::vector<std::byte> &)>;
+
+template <typename Value>
+void put(std::vector<std::byte> &bytes, std::size_t at, Value value)
+{
+    ASSERT_LE(at + sizeof value, bytes.size());
+    std::memcpy(bytes.data() + at, &value, sizeof value);
+}
+
+// A request that asks for the operation: what it comes to where the last server changes its answers.
+Said run_with_forger(
+    const RowSet &rows, pgkm::nodes::Operation operation, const Forge &forge,
+    const Change &change = [](PgkmRequest &) {})
+{
+    using pgkm::nodes::Operation;
+    Server good(rows, 100, 100), server(rows, 200, 100);
+    server.forge = forge;
+    server.forged_operation = static_cast<std::uint32_t>(operation);
+    const PgkmNode nodes[] = {good.node("good"), server.node("forger")};
+    PgkmRequest request = request_of(rows.points(0, 100), 20);
+    request.kmeans.init = operation == Operation::seed_masses ? PGKM_INIT_KMEANS_PARALLEL : PGKM_INIT_KMEANS_PLUS_PLUS;
+    request.kmeans.standardize = operation == Operation::moments ? 1 : 0;
+    if (operation == Operation::cluster_sums)
+        request.k_last = 21;
+    request.nodes = nodes;
+    request.n_nodes = 2;
+    change(request);
+    return run(request);
+}
+
+void expect_blamed(const Said &said, pgkm::nodes::Operation operation)
+{
+    EXPECT_EQ(said.status, PGKM_INVALID) << static_cast<int>(operation);
+    EXPECT_EQ(said.text.find("forger: "), 0U) << static_cast<int>(operation) << ": " << said.text;
+}
+
+// Few rows differ, so that trials do as much as others.
+RowSet forged_rows(pgkm::nodes::Operation operation)
+{
+    const bool few = operation == pgkm::nodes::Operation::seed_exact;
+    return make_rows<double>(300, 2, !few,
+                             [&](auto &random) { return few ? static_cast<double>(random() % 6) : normal(random); });
+}
+
 // Answers of another length, or that say so, to every operation of a fit: an error that names the server.
 TEST(Nodes, RefuseForgedLengths)
 {
     using pgkm::nodes::Operation;
-    const auto rows =
-        make_rows<double>(300, 2, true, [](auto &random) { return std::normal_distribution<double>()(random); });
     const auto set_first = [](std::int64_t value) {
-        return [=](std::vector<std::byte> &bytes) { std::memcpy(bytes.data(), &value, sizeof value); };
+        return [=](std::vector<std::byte> &bytes) { put(bytes, 0, value); };
     };
-    const std::vector<std::function<void(std::vector<std::byte> &)>> forgeries = {
-        [](std::vector<std::byte> &bytes) { bytes.resize(bytes.size() - 1); },
-        [](std::vector<std::byte> &bytes) { bytes.resize(bytes.size() + 1); },
-        [](std::vector<std::byte> &bytes) { bytes.clear(); }, set_first(-1), set_first(1 << 20)};
-    std::size_t refused = 0;
-    for (const Operation operation : {Operation::ranges, Operation::call, Operation::seed_weigh, Operation::seed_runs,
-                                      Operation::seed_gains, Operation::seed_choose})
-        for (std::size_t i = 0; i < forgeries.size(); ++i) {
-            if (i >= 3 && (operation == Operation::call || operation == Operation::seed_choose))
-                continue; // which begin with other things than a length
-            Server server(rows, 100, 200);
-            server.forge = forgeries[i];
-            server.forged_operation = static_cast<std::uint32_t>(operation);
-            const PgkmNode node = server.node("forger");
-            PgkmRequest request = request_of(rows.points(0, 100), 20);
-            request.kmeans.init = PGKM_INIT_KMEANS_PLUS_PLUS;
-            request.nodes = &node;
-            request.n_nodes = 1;
-            const Said said = run(request);
-            EXPECT_EQ(said.status, PGKM_INVALID) << server.forged_operation << " " << i;
-            EXPECT_EQ(said.text.find("forger: "), 0U) << said.text;
-            ++refused;
-        }
-    EXPECT_EQ(refused, 26U);
+    const std::vector<Forge> forgeries = {[](std::vector<std::byte> &bytes) { bytes.resize(bytes.size() - 1); },
+                                          [](std::vector<std::byte> &bytes) { bytes.resize(bytes.size() + 1); },
+                                          [](std::vector<std::byte> &bytes) { bytes.clear(); }, set_first(-1),
+                                          set_first(1 << 20)};
+    for (const Operation operation : {Operation::call, Operation::ranges, Operation::moments, Operation::cluster_sums,
+                                      Operation::seed_masses, Operation::seed_weigh, Operation::seed_runs,
+                                      Operation::seed_gains, Operation::seed_exact, Operation::seed_choose})
+        for (std::size_t i = 0; i < forgeries.size(); ++i)
+            if (i < 3 || operation != Operation::call) // which begins with another thing than a length
+                expect_blamed(run_with_forger(forged_rows(operation), operation, forgeries[i]), operation);
     // How many rows each of the buckets has that were asked for.
-    Server server(rows, 100, 200);
-    server.forge = [](std::vector<std::byte> &bytes) {
-        const std::int64_t many = 1 << 20;
-        std::memcpy(bytes.data() + 8, &many, sizeof many);
+    const auto many = [](std::vector<std::byte> &bytes) { put(bytes, 8, std::int64_t{1} << 20); };
+    expect_blamed(run_with_forger(forged_rows(Operation::seed_runs), Operation::seed_runs, many), Operation::seed_runs);
+}
+
+// Integers that no rows come to, numbers that are none, masses of the wrong sign: an error that names the server.
+TEST(Nodes, RefuseForgedSums)
+{
+    using pgkm::nodes::Operation;
+    const auto at = [](std::size_t place, auto value) {
+        return [=](std::vector<std::byte> &bytes) { put(bytes, place, value); };
     };
-    server.forged_operation = static_cast<std::uint32_t>(Operation::seed_runs);
-    const PgkmNode node = server.node("forger");
-    PgkmRequest request = request_of(rows.points(0, 100), 20);
-    request.kmeans.init = PGKM_INIT_KMEANS_PLUS_PLUS;
-    request.nodes = &node;
-    request.n_nodes = 1;
-    EXPECT_EQ(run(request).status, PGKM_INVALID);
+    const auto refused = [](
+                             Operation operation, const Forge &forge, const Change &change = [](PgkmRequest &) {}) {
+        expect_blamed(run_with_forger(forged_rows(operation), operation, forge, change), operation);
+    };
+    for (const std::int64_t upper : {INT64_MAX, INT64_MIN}) { // of the first integer, behind a length
+        for (const Operation operation : {Operation::moments, Operation::seed_masses, Operation::seed_exact})
+            refused(operation, at(16, upper));
+        refused(Operation::call, at(17, upper));
+    }
+    for (const double number : {std::nan(""), HUGE_VAL}) {
+        refused(Operation::seed_gains, at(8, number));
+        refused(Operation::seed_gains, at(16, number));
+        refused(Operation::cluster_sums, at(8, number));
+        refused(Operation::call, at(9, number), [](PgkmRequest &request) {
+            request.algorithm = PGKM_PCA;
+            request.k = 0;
+        });
+        refused(Operation::call, at(9, number), [](PgkmRequest &request) {
+            request.algorithm = PGKM_MIXTURE;
+            request.k = 2;
+            pgkm_mixture_options_default(&request.mixture);
+        });
+    }
+    const auto first_difference = [](std::int64_t value) {
+        return [=](std::vector<std::byte> &bytes) {
+            std::uint64_t buckets = 0;
+            std::memcpy(&buckets, bytes.data(), sizeof buckets);
+            if (buckets > 0)
+                put(bytes, 16 + 4 * buckets, value);
+        };
+    };
+    refused(Operation::seed_weigh, first_difference(-1));
+    refused(Operation::seed_choose, first_difference(1));
+}
+
+// Sums that may be, but lead to centroids that may not: the next server that is sent these is not blamed.
+TEST(Nodes, DoNotBlameTheGoodServer)
+{
+    using pgkm::nodes::Operation;
+    const auto rows = make_rows<double>(300, 2, false, [](auto &random) { return 0x1p490 * normal(random); });
+    const Said said = run_with_forger(rows, Operation::call,
+                                      [](std::vector<std::byte> &bytes) { put(bytes, 17, std::int64_t{1} << 60); });
+    EXPECT_EQ(said.status, PGKM_INVALID);
+    EXPECT_EQ(said.text.find("good: "), std::string::npos) << said.text;
 }
 
 TEST(Nodes, NameTheOneThatFails)

@@ -33,6 +33,7 @@ inline constexpr double most_bucket_bytes = 1 << 20;
 // Of a mass or a gain, which another server has told.
 inline UInt128 join_unsigned(PgkmInt128 value)
 {
+    check_sum(value);
     require_shape(value.hi >= 0);
     return static_cast<UInt128>(join(value));
 }
@@ -70,16 +71,17 @@ class Draws {
         if (kept_ == masses)
             return;
         std::fill(sums_.begin(), sums_.end(), 0);
-        nodes_.ask<Operation::seed_weigh, T>([&](const Changes &own) { apply(own); }, masses.kind, masses.exponent);
+        const auto add = [&](const Changes &own) { apply(own, 1); };
+        nodes_.ask<Operation::seed_weigh, T>(add, masses.kind, masses.exponent);
         kept_ = masses;
         prepare();
     }
-    // What a server says of changes of its masses. prepare() before the next draw.
-    void apply(const Changes &changes)
+    // What a server says of changes of its masses, all of this sign. prepare() before the next draw.
+    void apply(const Changes &changes, int sign)
     {
         require_shape(changes.buckets.size() == changes.differences.size());
         for (std::size_t i = 0; i < changes.buckets.size(); ++i) {
-            require_shape(changes.buckets[i] < sums_.size());
+            require_shape(changes.buckets[i] < sums_.size() && (changes.differences[i] < 0) == (sign < 0));
             sums_[changes.buckets[i]] += changes.differences[i];
         }
     }
@@ -87,7 +89,8 @@ class Draws {
     {
         UInt128 end = 0;
         for (std::size_t b = 0; b < sums_.size(); ++b) {
-            require_shape(sums_[b] >= 0);
+            if (sums_[b] < 0)
+                raise_masses();
             ends_[b] = end += static_cast<UInt128>(sums_[b]);
         }
     }
@@ -126,6 +129,9 @@ class Draws {
     }
 
   private:
+    // A server has told others than before: which one is not known, since those of all are kept as one.
+    [[noreturn]] static void raise_masses() { throw Error(PGKM_INVALID, "masses of nodes do not add up"); }
+
     static std::vector<std::uint64_t> distinct(std::vector<std::uint64_t> values)
     {
         std::sort(values.begin(), values.end());
@@ -148,7 +154,7 @@ class Draws {
                 return content;
             left -= mass;
         }
-        throw Error(PGKM_INVALID, "masses of nodes do not add up"); // one of them has told others than before
+        raise_masses();
     }
 
     // Which content in its bucket, of so many bits, each passes; or which key, with no values.

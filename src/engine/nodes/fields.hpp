@@ -31,6 +31,8 @@ class MessageFields : public FieldArchive<MessageFields> {
             to_->put(value);
         if (reads(way))
             value = from_->get<T>();
+        if (leg() == Leg::read_results && reads(way))
+            check_found(&value, 1);
     }
     template <typename T>
     void array(Way way, T *&values, std::int64_t n)
@@ -46,6 +48,7 @@ class MessageFields : public FieldArchive<MessageFields> {
             if constexpr (!std::is_const_v<T>) {
                 const auto own = from_->get<std::vector<T>>();
                 require_shape(own.size() == size);
+                check_found(own.data(), size);
                 std::copy(own.begin(), own.end(), values);
             }
     }
@@ -64,10 +67,21 @@ class MessageFields : public FieldArchive<MessageFields> {
     {
         T *own = static_cast<T *>(values);
         array(way, own, n);
-        if (leg() != Leg::read_call)
-            return;
-        values = own;
-        check_values(own, own == nullptr ? 0 : static_cast<std::size_t>(n));
+        if (leg() == Leg::read_call)
+            values = own;
+        // What sums that do not go together have led to ends where they were added, and no server is blamed for it.
+        if (leg() == Leg::read_call || leg() == Leg::write_call)
+            check_values(own, own == nullptr ? 0 : static_cast<std::size_t>(n));
+    }
+
+    // Sums that a server has found.
+    template <typename T>
+    static void check_found(const T *values, std::size_t n)
+    {
+        if constexpr (std::is_floating_point_v<T>)
+            check_sums(values, n);
+        else if constexpr (std::is_same_v<T, PgkmInt128>)
+            std::for_each(values, values + n, check_sum);
     }
 
     template <typename T>

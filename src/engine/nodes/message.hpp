@@ -11,6 +11,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "backend/update.hpp"
 #include "numeric/contract.hpp"
 #include "numeric/error.hpp"
 #include "numeric/platform.hpp"
@@ -120,6 +121,27 @@ void check_values(const T *values, std::size_t count)
     for (std::size_t i = 0; i < count; ++i)
         if (!(std::fabs(static_cast<double>(values[i])) <= max_magnitude))
             throw Error(PGKM_INVALID, "a message between nodes has values that are not finite");
+}
+
+// Of sums in float64 that another server has told.
+template <typename T>
+void check_sums(const T *values, std::size_t count)
+{
+    for (std::size_t i = 0; i < count; ++i)
+        if (!std::isfinite(values[i]))
+            throw Error(PGKM_INVALID, "sums are not finite: features are too large, or their squares overflow");
+}
+// Of an integer sum that another server has told. No rows come to more: such a one is found before it is added, so that
+// no other server is blamed.
+inline void check_sum(PgkmInt128 value)
+{
+    constexpr std::int64_t limit = std::int64_t{1} << 62;
+    require_shape(value.hi >= -limit && value.hi < limit);
+}
+inline void add_told(Int128 &sum, PgkmInt128 value)
+{
+    check_sum(value);
+    require_shape(!__builtin_add_overflow(sum, join(value), &sum));
 }
 
 // Reads what a Writer has written, in the same order. Throws Error where there is less.

@@ -50,7 +50,7 @@ void summarise(NodeSet &nodes, bool want_moments, PgkmSummary &out)
         [&](const std::vector<PgkmInt128> &own) {
             require_shape(own.size() == sums.size());
             for (std::size_t i = 0; i < own.size(); ++i)
-                sums[i] += join(own[i]);
+                add_told(sums[i], own[i]);
         },
         ranges);
     for (std::size_t f = 0; f < d; ++f) {
@@ -201,6 +201,7 @@ std::vector<double> cluster_sums(PgkmData *data, const std::vector<double> &cent
     std::vector<double> sums(static_cast<std::size_t>(k) + 2);
     const auto add = [&](const std::vector<double> &own) {
         require_shape(own.size() == sums.size());
+        check_sums(own.data(), own.size());
         std::transform(own.begin(), own.end(), sums.begin(), sums.begin(), std::plus<>());
     };
     NodeSet &nodes = self(data);

@@ -40,8 +40,10 @@ std::vector<Int128> sum_of(NodeSet &nodes, std::size_t count, Values &&...values
     nodes.ask<operation, T>(
         [&](const std::vector<PgkmInt128> &own) {
             require_shape(own.size() == count);
-            for (std::size_t i = 0; i < count; ++i)
-                sums[i] += static_cast<Int128>(join_unsigned(own[i]));
+            for (std::size_t i = 0; i < count; ++i) {
+                require_shape(own[i].hi >= 0);
+                add_told(sums[i], own[i]);
+            }
         },
         std::forward<Values>(values)...);
     return sums;
@@ -162,6 +164,7 @@ class Sampler {
         const auto add_up = [&](const Bounds &own) {
             require_shape(own.size() == rows.size());
             for (std::size_t i = 0; i < own.size(); ++i) {
+                require_shape(own[i].least <= own[i].most && std::isfinite(own[i].least) && std::isfinite(own[i].most));
                 bounds[i].least += own[i].least;
                 bounds[i].most += own[i].most;
             }
@@ -181,7 +184,7 @@ class Sampler {
         largest_ = 0.0;
         const auto take = [&](const Changes &own) {
             take_largest(own.largest);
-            draws_.apply(own);
+            draws_.apply(own, -1);
         };
         nodes_.ask<Operation::seed_choose, T>(take, best);
         draws_.prepare();
