@@ -2,6 +2,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstring>
@@ -87,6 +88,12 @@ TEST_F(Service, RefusesNonsense)
     load.load.n = 100;
     load.load.values = 4000;
     EXPECT_EQ(answer(link, load, rows.get()), PGKM_INVALID) << "beyond the end";
+    load.load.values = 0;
+    load.load.bytes = 4096;
+    load.load.element = 2;
+    EXPECT_EQ(answer(link, load, rows.get()), PGKM_INVALID) << "no such type";
+    load.load.element = PGKM_FLOAT64;
+    EXPECT_EQ(answer(link, load, rows.get()), PGKM_OK);
 }
 
 TEST_F(Service, RefusesProblemsThatCannotBe)
@@ -221,6 +228,42 @@ TEST(ServiceAnswers, ThatCannotBeAreRefused)
     EXPECT_EQ(fault(PGKM_FAULT_TOTAL), PGKM_OK);
     EXPECT_EQ(fault(PGKM_FAULT_TOTAL + 1), PGKM_INVALID) << "no such fault";
     EXPECT_EQ(fault(-1), PGKM_INVALID);
+}
+
+// A service that answers one request: what it says, and what it writes into the arena.
+template <typename Client>
+void with_answer(std::int32_t status, const PgkmServiceCounts &counts, Client &&client)
+{
+    int ends[2];
+    ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
+    const Waiter service([&] {
+        Request request;
+        File passed;
+        ASSERT_EQ(receive_message(ends[1], &request, sizeof request, 5000, &passed), Received::message);
+        if (passed.is_open()) {
+            Arena arena(std::move(passed));
+            arena.follow(request.arena_bytes);
+            std::memcpy(arena.get(), &counts, sizeof counts);
+        }
+        Reply reply = {};
+        reply.magic = magic;
+        reply.serial = request.serial;
+        std::memcpy(&reply.error.status, &status, sizeof status);
+        ASSERT_TRUE(send_message(ends[1], &reply, sizeof reply));
+    });
+    client(ends[0]);
+    pgkm_service_disconnect(ends[0]);
+    close(ends[1]);
+}
+
+TEST(ServiceAnswers, HaveAStatusThatIsOne)
+{
+    for (const std::int32_t status : {-1, PGKM_NODE_FAILED + 1, INT32_MAX})
+        with_answer(status, {}, [&](int channel) {
+            Link link(channel, {}, {}, 0);
+            PgkmError error;
+            EXPECT_EQ(guarded(&error, [&] { link.ask(request_of(Op::call)); }), PGKM_DEVICE_ERROR) << status;
+        });
 }
 
 TEST_F(Service, AClientThatSpeaksAnotherVersionIsToldSo)

@@ -103,6 +103,8 @@ Reply Link::ask(Request request, int passed)
     }
     reply.error.text[sizeof reply.error.text - 1] = '\0';
     reply.error.sqlstate[sizeof reply.error.sqlstate - 1] = '\0';
+    if (reply.error.status < PGKM_OK || reply.error.status > PGKM_NODE_FAILED)
+        reply.error.status = PGKM_DEVICE_ERROR;
     if (reply.error.status != PGKM_OK)
         throw Error(reply.error);
     return reply;

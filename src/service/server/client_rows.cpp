@@ -29,6 +29,8 @@ void check_inside(const LoadRequest &request, std::uint64_t begin, std::uint64_t
 
 ClientRows::ClientRows(const LoadRequest &request, File passed)
 {
+    if (request.element != PGKM_FLOAT32 && request.element != PGKM_FLOAT64)
+        refuse("rows of no known type");
     points_.element = request.element == PGKM_FLOAT32 ? PGKM_FLOAT32 : PGKM_FLOAT64;
     points_.n = request.n;
     points_.d = request.d;
