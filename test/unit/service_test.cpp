@@ -266,6 +266,16 @@ TEST(ServiceAnswers, HaveAStatusThatIsOne)
         });
 }
 
+TEST(ServiceAnswers, TellOfNoMoreDevicesThanThereMayBe)
+{
+    for (const std::int32_t told : {-1, 2, INT32_MAX}) {
+        PgkmServiceCounts counts = {}, found = {};
+        counts.n_devices = told;
+        with_answer(PGKM_OK, counts, [&](int channel) { devices(channel, milliseconds(5000), &found); });
+        EXPECT_EQ(found.n_devices, std::clamp(told, 0, PGKM_SERVICE_DEVICES));
+    }
+}
+
 TEST_F(Service, AClientThatSpeaksAnotherVersionIsToldSo)
 {
     const int channel = pgkm_service_connect(path().c_str());

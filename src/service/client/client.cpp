@@ -138,6 +138,7 @@ std::vector<PgkmDevice> devices(int channel, std::chrono::milliseconds limit, Pg
     link.arena().grow(sizeof(PgkmServiceCounts) + most_devices * sizeof(PgkmDevice));
     const Reply reply = link.ask(request_of(Op::probe), link.arena().fd());
     *counts = *reinterpret_cast<const PgkmServiceCounts *>(link.arena().get());
+    counts->n_devices = std::clamp(counts->n_devices, 0, most_devices);
     const auto *list = reinterpret_cast<const PgkmDevice *>(link.arena().get() + sizeof(PgkmServiceCounts));
     return {list, list + std::clamp(reply.count, 0, most_devices)};
 }
