@@ -55,8 +55,9 @@ class Server {
     Server &operator=(const Server &) = delete;
 
     PgkmNode node(const char *name) { return {name, points_.n, this, call, reply, cancel}; }
-    int calls_left = -1; // before it dies; -1: it does not
-    bool hangs = false;  // where it would die; it dies at last
+    std::function<void()> on_call; // when it is asked
+    int calls_left = -1;           // before it dies; -1: it does not
+    bool hangs = false;            // where it would die; it dies at last
     std::atomic<bool> is_hanging = false;
     int cancels = 0;
     std::int64_t calls = 0, bytes_there = 0, bytes_back = 0;
@@ -67,6 +68,8 @@ class Server {
     static int call(void *arg, const void *request, std::size_t bytes, PgkmError *error)
     {
         auto *const self = static_cast<Server *>(arg);
+        if (self->on_call)
+            self->on_call();
         if (self->calls_left == 0 && self->hangs) {
             self->hung_at_ = std::chrono::steady_clock::now();
             self->is_hanging.store(true);

@@ -2,6 +2,7 @@
 #include "nodes_fixture.hpp"
 
 #include "cpu/cpu_backend.hpp"
+#include "engine/job/algorithm.hpp"
 
 namespace {
 
@@ -294,6 +295,24 @@ TEST(Nodes, HeedACancelInEachRequest)
             EXPECT_GT(calls, 20);
             break;
         }
+}
+
+// A server that takes the request slowly, and a cancel meanwhile: the others are not asked any more.
+TEST(Nodes, HeedACancelBetweenTheServers)
+{
+    const auto rows = make_rows<double>(600, 2, false, normal);
+    Server slow(rows, 100, 200), other(rows, 300, 300);
+    const PgkmNode nodes[] = {slow.node("slow"), other.node("other")};
+    PgkmRequest request = request_of(rows.points(0, 100), 4);
+    request.nodes = nodes;
+    request.n_nodes = 2;
+    pgkm::Monitor monitor;
+    slow.on_call = [&] { monitor.cancel(); };
+    PgkmError error = {};
+    const auto fit = [&] { pgkm::run_request(pgkm::algorithm_of(request), request, monitor); };
+    EXPECT_EQ(pgkm::guarded(&error, fit), PGKM_CANCELLED);
+    EXPECT_EQ(slow.calls, 1);
+    EXPECT_EQ(other.calls, 0);
 }
 
 // What docs/scale-out.md says of round trips and bytes.

@@ -127,8 +127,8 @@ std::vector<Bytes> NodeSet::ask_servers(const Writer &request, const Chunks::Ste
     PgkmError error = {};
     stop_.store(false);
     try {
-        poll(open_.host);
         for (const PgkmNode *node : nodes_) {
+            poll(open_.host); // a server that takes its time makes the others wait
             if (node->call(node->arg, request.bytes().data(), request.bytes().size(), &error) != 0)
                 raise(*node, error);
             bytes_moved_ += request.bytes().size();
