@@ -139,41 +139,49 @@ int link_wait(NodeLink *link, int milliseconds, PgkmError *error)
 }
 
 #ifdef LIBPQ_HAS_ASYNC_CANCEL
-/* Waits for so long at most until the server has taken it. */
-static void send_cancel(PGcancelConn *cancel, int milliseconds)
-{
-    const int64_t end = now_ms() + milliseconds;
-    PostgresPollingStatusType state = PGRES_POLLING_WRITING;
-
-    while (state == PGRES_POLLING_WRITING || state == PGRES_POLLING_READING) {
-        const short events = state == PGRES_POLLING_WRITING ? POLLOUT : POLLIN;
-        struct pollfd wanted = {PQcancelSocket(cancel), events, 0};
-        const int64_t left = end - now_ms();
-
-        if (left <= 0 || poll(&wanted, 1, (int)left) <= 0)
-            return;
-        state = PQcancelPoll(cancel);
-    }
-}
-
 void link_cancel(NodeLink *link)
 {
     /* Not for the sake of a server that may be gone. */
-    if (link->conn == NULL || !link->busy || link_silence(link) > 3000)
+    if (link->conn == NULL || !link->busy || link->cancel != NULL || link_silence(link) > 3000)
         return;
+    link->cancel = PQcancelCreate(link->conn);
+    link->cancel_state = PQcancelStart(link->cancel) != 0 ? PGRES_POLLING_WRITING : PGRES_POLLING_FAILED;
+    link_cancelling(link, 0);
+}
 
-    PGcancelConn *const cancel = PQcancelCreate(link->conn);
+bool link_cancelling(NodeLink *link, int milliseconds)
+{
+    while (link->cancel != NULL &&
+           (link->cancel_state == PGRES_POLLING_WRITING || link->cancel_state == PGRES_POLLING_READING)) {
+        const short events = link->cancel_state == PGRES_POLLING_WRITING ? POLLOUT : POLLIN;
+        struct pollfd wanted = {PQcancelSocket(link->cancel), events, 0};
 
-    if (PQcancelStart(cancel) != 0)
-        send_cancel(cancel, 100);
-    PQcancelFinish(cancel);
+        if (poll(&wanted, 1, milliseconds) <= 0)
+            return true;
+        link->cancel_state = PQcancelPoll(link->cancel);
+    }
+    return false;
+}
+
+static void finish_cancel(NodeLink *link)
+{
+    PQcancelFinish(link->cancel);
+    link->cancel = NULL;
 }
 #else
 void link_cancel(NodeLink *) {}
+
+bool link_cancelling(NodeLink *, int)
+{
+    return false;
+}
+
+static void finish_cancel(NodeLink *) {}
 #endif
 
 void link_close(NodeLink *link)
 {
+    finish_cancel(link);
     PQclear(link->result);
     link->result = NULL;
     PQfinish(link->conn);

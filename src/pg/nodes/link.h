@@ -11,17 +11,20 @@
 
 #include "numeric/status.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Of a server that says nothing for too long. */
 #define LINK_SILENT "the server has not answered within pg_kmeans.node_timeout"
 
 struct NodeLink {
-    PGconn *conn;     /* NULL: none, or closed */
-    PGresult *result; /* of the last call, until the next one */
-    bool busy;        /* a call is under way */
-    int timeout_ms;   /* of a call; 0: the caller minds it */
-    int64_t heard;    /* when anything came from it last: ms of a clock that only goes on */
+    PGconn *conn;                  /* NULL: none, or closed */
+    PGresult *result;              /* of the last call, until the next one */
+    bool busy;                     /* a call is under way */
+    struct pg_cancel_conn *cancel; /* NULL: the call was not cancelled */
+    PostgresPollingStatusType cancel_state;
+    int timeout_ms; /* of a call; 0: the caller minds it */
+    int64_t heard;  /* when anything came from it last: ms of a clock that only goes on */
 };
 
 /* Begins a statement whose result comes as text; or, with one bytea as its parameter, one whose result is one, too.
@@ -35,9 +38,13 @@ int link_wait(NodeLink *link, int milliseconds, PgkmError *error);
 int64_t link_silence(const NodeLink *link);
 void link_heard(NodeLink *link);
 
-/* Tells the server to cancel the call, if one is under way and the server has answered lately. With a libpq before 17,
- * which cannot do so without blocking, nothing is told: the server notices when the connection is closed. */
+/* Begins to tell the server to cancel the call, if one is under way and the server has answered lately. It waits for
+ * nothing. With a libpq before 17, which cannot do so without blocking, nothing is told: the server notices when the
+ * connection is closed. */
 void link_cancel(NodeLink *link);
+
+/* Goes on with it for up to `milliseconds`. Whether the server has not taken it yet. */
+bool link_cancelling(NodeLink *link, int milliseconds);
 
 /* Closes it. What the server is doing for it ends when the server notices, within a second. */
 void link_close(NodeLink *link);

@@ -20,8 +20,7 @@ struct Nodes {
 
 void nodes_end(Nodes *nodes)
 {
-    foreach_ptr (NodeServer, server, nodes->servers)
-        server_close(server);
+    servers_close(nodes->servers);
 }
 
 static void end_at_reset(void *nodes)

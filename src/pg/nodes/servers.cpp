@@ -18,13 +18,29 @@ extern "C" {
 /* How long one server is waited for before interrupts and the others are looked at. */
 #define SLICE_MS 10
 
-void server_close(NodeServer *server)
+/* How long all servers together are given to take it that a call is cancelled. */
+#define CANCEL_MS 100
+
+static bool are_cancelling(List *servers, int milliseconds)
 {
-    link_cancel(&server->link);
-    link_close(&server->link);
-    link_close(&server->probe);
-    for (; server->descriptors > 0; --server->descriptors)
-        ReleaseExternalFD();
+    bool waiting = false;
+
+    foreach_ptr (NodeServer, server, servers)
+        waiting = link_cancelling(&server->link, waiting ? 0 : milliseconds) || waiting;
+    return waiting;
+}
+
+void servers_close(List *servers)
+{
+    foreach_ptr (NodeServer, server, servers)
+        link_cancel(&server->link);
+    for (int waited = 0; waited < CANCEL_MS && are_cancelling(servers, SLICE_MS); waited += SLICE_MS) {}
+    foreach_ptr (NodeServer, server, servers) {
+        link_close(&server->link);
+        link_close(&server->probe);
+        for (; server->descriptors > 0; --server->descriptors)
+            ReleaseExternalFD();
+    }
 }
 
 [[noreturn]] static void raise_node(const NodeServer *server, const char *state, const char *text)

@@ -53,7 +53,7 @@ void server_call(NodeServer *server, const char *sql);
 /* Waits for the calls of all servers that are at work. */
 void servers_await(List *servers);
 
-/* Ends what it does, and closes its connections. Never raises. */
-void server_close(NodeServer *server);
+/* Ends what they do, and closes their connections. Never raises. */
+void servers_close(List *servers);
 
 #endif
