@@ -315,6 +315,26 @@ TEST(Nodes, HeedACancelBetweenTheServers)
     EXPECT_EQ(other.calls, 0);
 }
 
+// Rows here that cannot be clustered end the job, while a server is at work for long: it is told.
+TEST(Nodes, EndWithAFailureHere)
+{
+    const auto rows = make_rows<double>(600, 2, false, normal);
+    RowSet zeros = rows;
+    std::fill(zeros.values.begin(), zeros.values.end(), std::byte{0});
+    Server hanging(rows, 100, 500);
+    const PgkmNode node = hanging.node("hanging");
+    hanging.calls_left = 1; // the second request transforms the rows
+    hanging.hangs = true;
+    PgkmRequest request = request_of(zeros.points(0, 100), 4);
+    request.kmeans.metric = PGKM_COSINE;
+    request.nodes = &node;
+    request.n_nodes = 1;
+    const Said said = run(request);
+    EXPECT_EQ(said.status, PGKM_INVALID) << said.text;
+    EXPECT_EQ(said.text.find("row 1 is a zero vector"), 0U) << said.text;
+    EXPECT_EQ(hanging.cancels, 1);
+}
+
 // What docs/scale-out.md says of round trips and bytes.
 TEST(Nodes, MoveWhatTheDocumentSays)
 {

@@ -7,16 +7,12 @@
 #include "numeric/processors.hpp"
 
 namespace pgkm {
-namespace {
 
-// Such errors the next backend may not have.
 bool is_fault_of_device(PgkmStatus status)
 {
     return status == PGKM_UNAVAILABLE || status == PGKM_UNSUPPORTED || status == PGKM_DEVICE_ERROR ||
            status == PGKM_LIMIT || status == PGKM_OUT_OF_MEMORY;
 }
-
-} // namespace
 
 Session::Session(const BackendChoice &choice, const PgkmOpen &options)
     : table_(choice.table), devices_(std::max(1, static_cast<std::int32_t>(choice.devices.size())))

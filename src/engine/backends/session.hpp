@@ -95,6 +95,9 @@ class Session {
 // As many threads as the settings allow, but no more than the work is worth starting.
 std::int32_t useful_threads(const PgkmSettings &settings, const Work &work);
 
+// Whether another backend may do what has failed so.
+bool is_fault_of_device(PgkmStatus status);
+
 // body(choice) on the first backend that can, as choose_backends() orders them: with backend = auto the CPU follows
 // a device that failed. *notice says so then. Throws what the last backend throws.
 void on_first_backend(const PgkmSettings &settings, const Work &work, std::string *notice,

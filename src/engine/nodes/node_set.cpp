@@ -1,7 +1,6 @@
 // node_set.cpp - one question to all nodes, and their answers.
 #include "engine/nodes/node_set.hpp"
 
-#include <future>
 #include <numeric>
 #include <string>
 
@@ -78,7 +77,7 @@ void NodeSet::cancel()
         node->cancel(node->arg);
 }
 
-std::vector<Bytes> NodeSet::gather()
+std::vector<Bytes> NodeSet::gather(std::future<void> &own)
 {
     std::vector<Bytes> replies(nodes_.size());
     PgkmError error = {};
@@ -87,6 +86,8 @@ std::vector<Bytes> NodeSet::gather()
     std::iota(waiting.begin(), waiting.end(), 0);
     while (!waiting.empty()) {
         poll(open_.host);
+        if (own_failed_.load())
+            own.get();
         for (std::size_t i = 0; i < waiting.size();) {
             const PgkmNode &node = *nodes_[waiting[i]];
             const void *bytes = nullptr;
@@ -120,12 +121,27 @@ void NodeSet::merge_replies(const std::vector<Bytes> &replies, const MergeReply 
     }
 }
 
+void NodeSet::serve_own(const Chunks::Step &here)
+{
+    try {
+        Share share(*session_, points_, state_, own_open());
+        here(share);
+    } catch (const Error &error) {
+        own_failed_.store(!is_fault_of_device(error.status()));
+        throw;
+    } catch (...) {
+        own_failed_.store(true);
+        throw;
+    }
+}
+
 std::vector<Bytes> NodeSet::ask_servers(const Writer &request, const Chunks::Step &here)
 {
     std::vector<Bytes> replies;
     std::future<void> own;
     PgkmError error = {};
     stop_.store(false);
+    own_failed_.store(false);
     try {
         for (const PgkmNode *node : nodes_) {
             poll(open_.host); // a server that takes its time makes the others wait
@@ -134,11 +150,8 @@ std::vector<Bytes> NodeSet::ask_servers(const Writer &request, const Chunks::Ste
             bytes_moved_ += request.bytes().size();
         }
         if (session_)
-            own = std::async(std::launch::async, [&] {
-                Share share(*session_, points_, state_, own_open());
-                here(share);
-            });
-        replies = gather();
+            own = std::async(std::launch::async, [&] { serve_own(here); });
+        replies = gather(own);
     } catch (...) {
         cancel();
         stop_.store(true); // and `own` is waited for

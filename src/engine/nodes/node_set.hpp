@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <future>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -49,7 +50,8 @@ class NodeSet {
     PgkmOpen own_open();
     // Sends all servers the request, and calls here(share) for the rows of this one meanwhile. The servers' answers.
     std::vector<Bytes> ask_servers(const Writer &request, const Chunks::Step &here);
-    std::vector<Bytes> gather();
+    void serve_own(const Chunks::Step &here);
+    std::vector<Bytes> gather(std::future<void> &own);
     void cancel();
     void merge_replies(const std::vector<Bytes> &replies, const MergeReply &merge) const;
 
@@ -60,6 +62,8 @@ class NodeSet {
     std::optional<Session> session_;
     std::optional<Chunks> chunks_;
     std::atomic<bool> stop_{false}; // what is served here
+    // That failed, in a way that ends the job. A fault of a device does not: the others' answers come first.
+    std::atomic<bool> own_failed_{false};
     ShareState state_;
     mutable std::uint64_t bytes_moved_ = 0;
 };
