@@ -34,9 +34,6 @@ constexpr std::uint64_t least_bytes(const Shape &shape, bool has_peers)
     return 4 * element * k * d + 8 * sums + (has_peers ? peer_bytes(sums) : 0) + 56 * k + 16 * d + 65536;
 }
 
-// Distances that greedy k-means++ keeps of each trial's list.
-inline constexpr std::int64_t measured_slots = 1 << 16;
-
 // What greedy k-means++ by filter and gains (seed/greedy.hpp) takes.
 inline std::uint64_t greedy_bytes(const Shape &shape)
 {
@@ -45,10 +42,9 @@ inline std::uint64_t greedy_bytes(const Shape &shape)
                d = static_cast<std::uint64_t>(shape.d), halves = 2 * ((d + 7) / 8 * 8);
     const auto trials = static_cast<std::uint64_t>(greedy_trials(shape.k));
     // Of a row its halves, their sums, its place, pivot, position and facts, its nearest distance and weight, masses,
-    // an entry of each trial's list; distances of some entries; the pivots; the rows that are chosen.
-    return n * (halves + 8 + 4 + 1 + 4 + 12 + 24 + 4 * trials) +
-           8 * trials * (n < measured_slots ? n + 32 : std::uint64_t{measured_slots}) +
-           most_pivots * d * (shape.float64 ? 18 : 10) + 8 * k + (std::uint64_t{1} << 20);
+    // an entry of each trial's list; the pivots; the rows that are chosen.
+    return n * (halves + 8 + 4 + 1 + 4 + 12 + 24 + 4 * trials) + most_pivots * d * (shape.float64 ? 18 : 10) + 8 * k +
+           (std::uint64_t{1} << 20);
 }
 
 } // namespace pgkm::cuda

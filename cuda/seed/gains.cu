@@ -41,13 +41,12 @@ __device__ void tell(const GreedyRows<T> &rows, std::uint32_t position, double n
 }
 
 // Calls take(place, position, weighted distance from the trial) for the list's entries from `first` to `end`; by all
-// threads of the blocks with this blockIdx.y. Again: distances that the call before kept are there.
-template <bool Again, typename T, typename Take>
+// threads of the blocks with this blockIdx.y.
+template <typename T, typename Take>
 __device__ void each_listed(const GreedyRows<T> &rows, int trial, std::int64_t first, std::int64_t end, Take &&take)
 {
     extern __shared__ uint4 list_memory[];
     const std::size_t bytes = ListedRows<T>::bytes(rows.d);
-    double *measured = rows.measured + trial * rows.most_measured;
     const ListedRows<T> listed(reinterpret_cast<char *>(list_memory) + threadIdx.x / 32 * bytes, rows.values, rows.d);
     const T *centroid = picked_row(rows, trial);
     const std::int64_t lane = threadIdx.x & 31, stride = std::int64_t{gridDim.x} * list_threads;
@@ -55,18 +54,9 @@ __device__ void each_listed(const GreedyRows<T> &rows, int trial, std::int64_t f
         const bool there = i < end;
         const std::uint32_t place = there ? rows.lists[trial * rows.own + i] : 0,
                             position = there ? rows.positions[place] : 0;
-        const bool kept = i - lane < rows.most_measured; // of all lanes
-        double distance = 0.0;
-        if (Again && kept) {
-            distance = there ? measured[i] : 0.0;
-        } else {
-            distance = listed.distance(there ? row_at(rows, position) : nullptr, centroid);
-            distance = there ? weighted(rows, position, distance) : 0.0;
-            if (!Again && kept && there)
-                measured[i] = distance;
-        }
+        const double distance = listed.distance(there ? row_at(rows, position) : nullptr, centroid);
         if (there)
-            take(place, position, distance);
+            take(place, position, weighted(rows, position, distance));
     }
 }
 
@@ -101,13 +91,13 @@ __global__ void __launch_bounds__(list_threads)
     const double scale = seed_scale(&state->seed);
     const int t = static_cast<int>(blockIdx.y);
     unsigned long long mine = 0; // of fewer than 2^18 rows
-    each_listed<false>(rows, t, first, min(first + most, std::int64_t{state->open[t]}),
-                       [&](std::uint32_t, std::uint32_t position, double distance) {
-                           const double before = rows.nearest[position];
-                           if (distance < before)
-                               mine += static_cast<unsigned long long>(quantise_mass(before, scale) -
-                                                                       quantise_mass(distance, scale));
-                       });
+    each_listed(rows, t, first, min(first + most, std::int64_t{state->open[t]}),
+                [&](std::uint32_t, std::uint32_t position, double distance) {
+                    const double before = rows.nearest[position];
+                    if (distance < before)
+                        mine += static_cast<unsigned long long>(quantise_mass(before, scale) -
+                                                                quantise_mass(distance, scale));
+                });
     const unsigned long long sum = sum_in_block<list_threads>(mine);
     if (threadIdx.x == 0 && sum != 0) {
         atomicAdd(&state->seed.potential[t][0], sum & 0xffffffffULL);
@@ -126,17 +116,16 @@ __global__ void __launch_bounds__(list_threads) update_kernel(GreedyRows<T> rows
     const double largest = __longlong_as_double(static_cast<long long>(state->seed.largest));
     const int exponent = square_exponent(largest), best = state->seed.best;
     unsigned long long fallen = 0;
-    each_listed<true>(rows, best, 0, state->open[best],
-                      [&](std::uint32_t place, std::uint32_t position, double distance) {
-                          const double before = rows.nearest[position];
-                          if (!(distance < before))
-                              return;
-                          rows.nearest[position] = distance;
-                          tell(rows, position, distance);
-                          HalfFacts &facts = rows.facts[place];
-                          facts.reach = reach_of(rows, position, distance, facts.lost);
-                          fallen += lower_mass(rows, position, before, distance, exponent) ? 1 : 0;
-                      });
+    each_listed(rows, best, 0, state->open[best], [&](std::uint32_t place, std::uint32_t position, double distance) {
+        const double before = rows.nearest[position];
+        if (!(distance < before))
+            return;
+        rows.nearest[position] = distance;
+        tell(rows, position, distance);
+        HalfFacts &facts = rows.facts[place];
+        facts.reach = reach_of(rows, position, distance, facts.lost);
+        fallen += lower_mass(rows, position, before, distance, exponent) ? 1 : 0;
+    });
     lower_tops<list_threads>(state, fallen);
     if (rows.changes.positions == nullptr && arrives_last(&state->arrived) && threadIdx.x == 0)
         end_step(state);

@@ -148,9 +148,7 @@ class Greedy {
           own_(shared == nullptr ? rows.n : shared->own()),
           ordered_(order_of_own(rows.d, shared == nullptr ? rows.values : shared->own_values(), rows.order != nullptr)),
           positions_(context.budget, count(own_)), facts_(context.budget, count(own_)),
-          lists_(context.budget, count(own_ * trials_)),
-          measured_each_((std::min(own_, measured_slots) + 31) / 32 * 32),
-          measured_(context.budget, count(measured_each_ * trials_)), nearest_(context.budget, count(n_)),
+          lists_(context.budget, count(own_ * trials_)), nearest_(context.budget, count(n_)),
           slices_(context.budget, count((n_ + seed_slice - 1) / seed_slice)), state_(context.budget, 1),
           chosen_(context.budget, count(k))
     {
@@ -180,8 +178,6 @@ class Greedy {
                  positions_.get(),
                  facts_.get(),
                  lists_.get(),
-                 measured_.get(),
-                 measured_each_,
                  slices_.get(),
                  state};
         kernels_ = {&state->seed, slices_.get(), key, context.facts.multiprocessors, stream()};
@@ -297,8 +293,6 @@ class Greedy {
     DeviceArray<std::uint32_t> positions_;
     DeviceArray<HalfFacts> facts_;
     DeviceArray<std::uint32_t> lists_;
-    std::int64_t measured_each_;
-    DeviceArray<double> measured_;
     DeviceArray<double> nearest_;
     DeviceArray<unsigned long long> slices_;
     DeviceArray<GreedyState> state_;

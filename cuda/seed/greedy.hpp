@@ -71,8 +71,6 @@ struct GreedyRows {
     std::uint32_t *positions;   // own: of the row at each place
     HalfFacts *facts;           // own: by place
     std::uint32_t *lists;       // trials x own: places of rows that the filter leaves open
-    double *measured;           // trials x most_measured: distances of the first rows of each list
-    std::int64_t most_measured; // a multiple of 32
     unsigned long long *slices; // masses of seed_slice positions each
     GreedyState *state;
 };
