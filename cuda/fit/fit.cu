@@ -1,21 +1,18 @@
-// fit.cu - Lloyd's iterations. The device decides by itself when the fit has converged: iterations are
-// launches that are enqueued ahead of the decision, or, from the 33rd on, a CUDA graph with a conditional node. The
-// host watches, and finishes iterations in which a cluster is empty.
+// fit.cu - Lloyd's iterations. The device decides by itself when the fit has converged: iterations are launches that
+// are enqueued ahead of the decision. The host watches, and finishes iterations in which a cluster is empty.
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <vector>
 
 #include "backend/peers.hpp"
-#include "fit/loop_graph.hpp"
+#include "fit/device_problem.hpp"
 #include "fit/relocation.hpp"
 #include "plugin/upload.hpp"
 
 namespace pgkm::cuda {
 namespace {
 
-constexpr std::int32_t short_fit = 32; // iterations
-constexpr std::int32_t ahead = 4;      // iterations in the stream at a time
+constexpr std::int32_t ahead = 4; // iterations in the stream at a time
 
 template <typename T>
 class Fit {
@@ -55,8 +52,7 @@ class Fit {
     std::int32_t index_;
     const PgkmFitParams &params_;
     Progress *progress_;
-    Control *state_; // the device's control, as last fetched
-    LoopGraph<T> graph_;
+    Control *state_;                  // the device's control, as last fetched
     std::array<Event, ahead> ends_;   // of iterations
     Claim claim_;                     // for the sums of an iteration that the host finishes: what a limit refuses, it
                                       // refuses before the fit
@@ -110,9 +106,7 @@ void Fit<T>::iterate_on_device()
     } while (state_[0].stop == running);
 }
 
-// Some iterations, which may go on until the fit stops: as launches of their own, or, where a fit is long, as a
-// graph. To make and to end a graph takes as long as some iterations of few rows. The iterations before it
-// prepare rows, and may order them anew once there are labels.
+// Some iterations, which may go on until the fit stops.
 template <typename T>
 void Fit<T>::enqueue_iterations(const UpdateArguments<T> &arguments)
 {
@@ -121,20 +115,7 @@ void Fit<T>::enqueue_iterations(const UpdateArguments<T> &arguments)
         return enqueue_ahead(arguments, on_device_.peer_sums->ahead() ? left : 1);
     if (!on_device_.data.resident)
         return on_device_.iteration(arguments, on_device_.control.get());
-    // compute-sanitizer loses sight of arrays in conditional nodes: PGKM_CUDA_GRAPH=0 is for it.
-    const char *setting = std::getenv("PGKM_CUDA_GRAPH");
-    const bool use_graph = (setting == nullptr || setting[0] != '0') && !needs_host(on_device_.plan);
-    if (!use_graph || problem_.n_iter < short_fit || left <= 2) {
-        graph_.drop(); // its kernels know a workspace that may go
-        return enqueue_ahead(arguments, use_graph ? std::min(left, short_fit) : left);
-    }
-    if (!graph_.ready(context())) {
-        on_device_.iteration(arguments, on_device_.control.get());
-        if (on_device_.prepared.unordered())
-            on_device_.iteration(arguments, on_device_.control.get());
-        graph_.build(on_device_, arguments);
-    }
-    graph_.launch(stream());
+    enqueue_ahead(arguments, left);
 }
 
 // Up to `most` iterations, of which some are in the stream before it is known that the fit goes on to them: those that
@@ -236,11 +217,9 @@ void Fit<T>::relocate()
         enqueue_copy(on_device_.centroids.get() + static_cast<std::size_t>(set) * n_values,
                      on_device_.centroids.get() + static_cast<std::size_t>(set - 1) * n_values, n_values, stream());
     on_device_.replace_centroids(problem_.centroids);
-    if (problem_.n_iter <= 2) { // the device stopped before it could order rows by their labels
+    if (problem_.n_iter <= 2) // the device stopped before it could order rows by their labels
         for (PreparedRows::Part &part : on_device_.prepared.parts)
             part.first_order = true;
-        graph_.drop();
-    }
 }
 
 // The device cannot tell whether labels changed: only those of the last two iterations can.

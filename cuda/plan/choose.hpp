@@ -218,13 +218,6 @@ constexpr Moves choose_moves(const Shape &shape, const DeviceFacts &device)
     return strips_take(shape, device) ? Moves::strips : Moves::none;
 }
 
-// Whether the host waits within an iteration, which no graph can hold.
-constexpr bool needs_host(const Plan &plan)
-{
-    const bool apart = plan.execution == Execution::multi_pass && plan.moves == Moves::none;
-    return apart && (plan.feature_sum == FeatureSum::divide_and_conquer || plan.travel == Travel::round_trip);
-}
-
 constexpr Travel travel_of(Execution execution)
 {
     switch (execution) {

@@ -1,6 +1,6 @@
 // stages.hpp - one signature per stage of an iteration; each strategy is one file that implements it.
 //
-// All of them only enqueue work in `stream` (those that needs_host() names wait, too), and every kernel returns at once
+// All of them only enqueue work in `stream` (divide_and_conquer waits, too), and every kernel returns at once
 // when control->stop is set (control may be nullptr). No kernel may run longer than about 50 ms, so that a cancel is
 // seen: in_launches() cuts the rows.
 #pragma once
@@ -47,11 +47,6 @@ struct PreparedRows {
                       parts.push_back({values, n, k, DeviceArray<char>(context.budget, bytes)});
                   });
         return refused ? nullptr : &parts.back();
-    }
-
-    bool unordered() const
-    {
-        return std::any_of(parts.begin(), parts.end(), [](const Part &part) { return part.first_order; });
     }
 };
 

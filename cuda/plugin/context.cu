@@ -133,7 +133,6 @@ std::int64_t *Context::scratch(std::size_t bytes)
 {
     if (workspace.bytes() < bytes) {
         synchronise(compute.get());
-        ++workspace_generation;
         workspace = DeviceArray<char>(); // first give back, so that the budget holds one
         workspace = DeviceArray<char>(budget, bytes);
     }
@@ -151,7 +150,6 @@ void Context::make_room(std::uint64_t bytes)
     if (budget.fits(bytes))
         return;
     synchronise(compute.get());
-    ++workspace_generation;
     workspace = DeviceArray<char>();
 }
 

@@ -25,8 +25,7 @@ struct Context {
     DeviceMemory budget;
     Budget host_budget{"memory"}; // arrays that grow with rows, clusters or problems
     CudaStream compute;
-    DeviceArray<char> workspace;  // of scratch()
-    int workspace_generation = 0; // counts its changes: graphs hold its address
+    DeviceArray<char> workspace; // of scratch()
     // What other contexts read and wait for (fit/peer_sums.hpp): their threads may be late, so it stays as long as
     // this.
     DeviceArray<std::int64_t> for_peers;

@@ -155,8 +155,6 @@ class Owned {
 using CudaStream = Owned<cudaStream_t, cudaStreamDestroy>;
 using Registration = Owned<void *, cudaHostUnregister>; // of memory that another owns
 using Event = Owned<cudaEvent_t, cudaEventDestroy>;
-using Graph = Owned<cudaGraph_t, cudaGraphDestroy>;
-using GraphExec = Owned<cudaGraphExec_t, cudaGraphExecDestroy>;
 
 inline CudaStream make_stream()
 {

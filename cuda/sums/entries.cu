@@ -4,8 +4,8 @@
 // to the places where clusters begin; place them. A block counts in shared memory, so that one large cluster costs no
 // more than many, and takes places for its rows of one cluster at once; beyond about 25,000 clusters rows rarely meet,
 // and each takes its own. Within a cluster the order is any: sums are integers. Where most labels are as before, a
-// kernel costs two reads of the labels. The device decides whether all rows enter anew, so that a graph may hold the
-// launches.
+// kernel costs two reads of the labels. The device decides whether all rows enter anew, so that the launches may be
+// enqueued ahead.
 #include "sums/entries.hpp"
 
 #include <cub/block/block_reduce.cuh>

@@ -200,11 +200,8 @@ template <typename T>
 __global__ void __launch_bounds__(threads, sizeof(T) == 4 ? 8 : 5) update_kernel(UpdateArguments<T> a)
 {
     __shared__ BlockMemory memory;
-    if (block_stopped(a.control)) { // one answer for the block: the flag may change while its threads read it
-        if (a.has_handle && blockIdx.x == 0 && threadIdx.x == 0)
-            cudaGraphSetConditional(a.handle, 0);
+    if (block_stopped(a.control)) // one answer for the block: the flag may change while its threads read it
         return;
-    }
     const Tile tile(a.d);
     for (int j = static_cast<int>(blockIdx.x) * tile.clusters; j < a.k;
          j += static_cast<int>(gridDim.x) * tile.clusters)

@@ -28,9 +28,7 @@ struct UpdateArguments {
     std::int32_t k;
     std::int32_t d;
     bool cosine;
-    bool sums_stay;                    // the next iteration moves rows between them
-    cudaGraphConditionalHandle handle; // set to 0 when the fit stops, if has_handle
-    bool has_handle;
+    bool sums_stay; // the next iteration moves rows between them
 };
 
 // Enqueues one update. What it decides is in arguments.control.
@@ -80,7 +78,6 @@ __device__ inline void decide(const UpdateArguments<T> &a, double shift)
 {
     Control *control = a.control;
     const std::int32_t iteration = control->n_iter + 1;
-    const bool cancels = stopped(control);
     const bool converges = shift <= control->tol;
     const StopReason reason = converges || (shift != 0.0 && iteration >= control->max_iter) ? finished
                               : shift == 0.0                                                ? compare_labels
@@ -95,8 +92,6 @@ __device__ inline void decide(const UpdateArguments<T> &a, double shift)
         a.progress->shift = shift;
         a.progress->iteration = iteration;
     }
-    if (a.has_handle && (reason != running || cancels))
-        cudaGraphSetConditional(a.handle, 0);
 }
 
 // A cluster without mass: the device stops and has changed nothing.

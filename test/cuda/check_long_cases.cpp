@@ -3,11 +3,11 @@
 
 namespace plugin_check {
 
-// Fits long enough for a CUDA graph (fit/loop_graph.hpp).
+// Long fits.
 std::vector<Case> long_cases()
 {
     return {
-        {.name = "graph", .n = 40000, .d = 4, .k = 20, .init = PGKM_INIT_RANDOM, .max_iter = 60},
+        {.name = "long 4", .n = 40000, .d = 4, .k = 20, .init = PGKM_INIT_RANDOM, .max_iter = 60},
         {.name = "long", .n = 12000, .d = 34, .k = 32, .init = PGKM_INIT_RANDOM, .max_iter = 80},
         {.name = "long 20", .n = 9000, .d = 20, .k = 12, .offset = 1e4, .init = PGKM_INIT_RANDOM, .max_iter = 60},
         {.name = "long 21", .n = 9000, .d = 21, .k = 40, .weighted = true, .init = PGKM_INIT_RANDOM, .max_iter = 60},

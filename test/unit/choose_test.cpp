@@ -76,8 +76,7 @@ TEST(Choose, ForcedStagesRunApart)
     EXPECT_EQ(choose(shape(1 << 20, 4, 16), hopper, {}).execution, Execution::single_pass);
 }
 
-// A forced execution that says how rows travel leaves the passes to the choice, or takes the stages apart; a host that
-// waits within an iteration and graphs exclude each other.
+// A forced execution that says how rows travel leaves the passes to the choice, or takes the stages apart.
 TEST(Choose, RowsTravelAsForced)
 {
     const Shape many = shape(1 << 20, 4, 16), wide = shape(1 << 20, 256, 4);
@@ -96,13 +95,6 @@ TEST(Choose, RowsTravelAsForced)
     EXPECT_EQ(plan(many, Execution::round_trip).travel, Travel::round_trip);
     EXPECT_EQ(plan(many, Execution::round_trip).execution, Execution::multi_pass);
     EXPECT_EQ(plan(many, Execution::round_trip).moves, Moves::none);
-    EXPECT_TRUE(needs_host(plan(many, Execution::round_trip)));
-    EXPECT_FALSE(needs_host(plan(many, Execution::multi_pass)));
-    Forced sum;
-    sum.feature_sum = FeatureSum::divide_and_conquer;
-    EXPECT_TRUE(needs_host(choose(many, hopper, sum)));
-    sum.execution = Execution::single_pass; // takes the sums along
-    EXPECT_FALSE(needs_host(choose(many, hopper, sum)));
 }
 
 TEST(Choose, FewFeaturesStayInRegisters)
@@ -298,12 +290,12 @@ TEST(Bytes, AFitHasRoomForItsArrays)
                 }
 }
 
-// Those that grow with k: a row's number for each cluster; for each trial a list of rows, and some of their distances.
+// Those that grow with k: a row's number for each cluster; for each trial a list of rows.
 TEST(Bytes, SeedingHasRoomForTheRowsItChooses)
 {
     const auto bytes = [](std::int64_t n, std::int32_t k) { return greedy_bytes({n, 4, k, false, false}); };
     EXPECT_EQ(bytes(1 << 20, 1000000) - bytes(1 << 20, 900000), 8 * 100000); // as many trials
-    EXPECT_EQ(bytes(1 << 20, 9) - bytes(1 << 20, 2), 8 * 7 + 2 * (4 * (1 << 20) + 8 * (1 << 16)));
+    EXPECT_EQ(bytes(1 << 20, 9) - bytes(1 << 20, 2), 8 * 7 + 2 * 4 * (1 << 20));
 }
 
 } // namespace
