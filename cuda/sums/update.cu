@@ -3,7 +3,8 @@
 // A block takes some clusters at a time, as many of their values as it has room for in shared memory; its threads share
 // out the values. The two sums whose order counts (norm, shift) are chains over the features: a thread for each
 // cluster. The block that arrives last decides; it adds the clusters' shifts in order only where the decision or the
-// caller needs that (goes_on()). A kernel before it looks for clusters without mass.
+// caller needs that (goes_on()). A kernel before it looks for clusters without mass: a launch of one block does so
+// itself.
 #include "sums/update.cuh"
 
 #include <algorithm>
@@ -187,13 +188,32 @@ __device__ void close_iteration(const UpdateArguments<T> &a, BlockMemory &memory
         decide(a, shift);
 }
 
+template <typename T>
+__device__ inline bool is_empty(const UpdateArguments<T> &a, int j)
+{
+    return sum_of(a.sums.masses, a.k, j, a.sums.weighted) == 0;
+}
+
 // A cluster a thread. One without mass stops the fit.
 template <typename T>
 __global__ void __launch_bounds__(threads) find_empty_kernel(UpdateArguments<T> a)
 {
     const int j = static_cast<int>(blockIdx.x * threads + threadIdx.x);
-    if (j < a.k && !stopped(a.control) && sum_of(a.sums.masses, a.k, j, a.sums.weighted) == 0)
+    if (j < a.k && !stopped(a.control) && is_empty(a, j))
         stop_for_empty(a);
+}
+
+// The same by the only block of a launch; all its threads get the answer.
+template <typename T>
+__device__ inline bool block_finds_empty(const UpdateArguments<T> &a)
+{
+    bool empty = false;
+    for (int j = static_cast<int>(threadIdx.x); j < a.k; j += threads)
+        empty |= is_empty(a, j);
+    empty = __syncthreads_or(empty);
+    if (empty && threadIdx.x == 0)
+        stop_for_empty(a);
+    return empty;
 }
 
 template <typename T>
@@ -201,6 +221,8 @@ __global__ void __launch_bounds__(threads, sizeof(T) == 4 ? 8 : 5) update_kernel
 {
     __shared__ BlockMemory memory;
     if (block_stopped(a.control)) // one answer for the block: the flag may change while its threads read it
+        return;
+    if (gridDim.x == 1 && block_finds_empty(a))
         return;
     const Tile tile(a.d);
     for (int j = static_cast<int>(blockIdx.x) * tile.clusters; j < a.k;
@@ -216,8 +238,10 @@ template <typename T>
 void update(const UpdateArguments<T> &arguments, cudaStream_t stream)
 {
     const auto blocks = [&](int clusters) { return static_cast<unsigned>((arguments.k + clusters - 1) / clusters); };
-    enqueue(find_empty_kernel<T>, blocks(threads), threads, 0, stream, arguments);
-    enqueue(update_kernel<T>, std::min(blocks(Tile(arguments.d).clusters), 4096u), threads, 0, stream, arguments);
+    const unsigned tiles = std::min(blocks(Tile(arguments.d).clusters), 4096u);
+    if (tiles > 1)
+        enqueue(find_empty_kernel<T>, blocks(threads), threads, 0, stream, arguments);
+    enqueue(update_kernel<T>, tiles, threads, 0, stream, arguments);
 }
 
 template void update<float>(const UpdateArguments<float> &, cudaStream_t);
