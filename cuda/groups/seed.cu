@@ -19,6 +19,7 @@
 
 #include "seed/canonical.hpp"
 #include "seed/draws.cuh"
+#include "seed/gather.cuh"
 #include "numeric/row_key.hpp"
 #include "plan/stages.hpp"
 #include "groups/groups.hpp"
@@ -204,27 +205,11 @@ struct Span {
     std::uint32_t first_row, n_rows;
 };
 
-__global__ void __launch_bounds__(order_threads) own_starts_kernel(std::uint32_t n, std::uint32_t *starts)
-{
-    const std::uint64_t stride = std::uint64_t{gridDim.x} * order_threads;
-    for (std::uint64_t row = std::uint64_t{blockIdx.x} * order_threads + threadIdx.x; row < n; row += stride)
-        starts[row] = static_cast<std::uint32_t>(row);
-}
-
 __global__ void __launch_bounds__(order_threads) starts_kernel(const Span *spans, std::uint32_t *starts)
 {
     const Span span = spans[blockIdx.x];
     for (std::uint32_t i = threadIdx.x; i < span.n_rows; i += order_threads)
         starts[span.first_row + i] = span.first_row;
-}
-
-// The start of each row's problem, rows in the order of their keys.
-__global__ void __launch_bounds__(order_threads)
-    gather_kernel(const std::uint32_t *starts, const std::uint32_t *rows, std::uint32_t n, std::uint32_t *sorted)
-{
-    const std::uint64_t stride = std::uint64_t{gridDim.x} * order_threads;
-    for (std::uint64_t p = std::uint64_t{blockIdx.x} * order_threads + threadIdx.x; p < n; p += stride)
-        sorted[p] = starts[rows[p]];
 }
 
 __global__ void __launch_bounds__(order_threads)
@@ -245,9 +230,9 @@ DeviceArray<std::uint32_t> by_problem(Context &context, DeviceArray<std::uint32_
     DeviceArray<Span> device_spans(context.budget, spans.size());
     device_spans.upload(spans.data(), spans.size(), stream);
     const int blocks = blocks_for(n, order_threads, context.facts.multiprocessors * 16);
-    enqueue(own_starts_kernel, blocks, order_threads, 0, stream, n, other_starts.get());
+    number_rows(context, n, other_starts.get()); // a row of no problem is a problem of its own
     enqueue(starts_kernel, spans.size(), order_threads, 0, stream, device_spans.get(), other_starts.get());
-    enqueue(gather_kernel, blocks, order_threads, 0, stream, other_starts.get(), rows.get(), n, starts.get());
+    gather(context, other_starts.get(), rows.get(), n, starts.get()); // rows in the order of their keys
     cub::DoubleBuffer<std::uint32_t> keys(starts.get(), other_starts.get()), values(rows.get(), other_rows.get());
     const auto sort = [&](void *storage, std::size_t &bytes) {
         return cub::DeviceRadixSort::SortPairs(storage, bytes, keys, values, n, 0, static_cast<int>(std::bit_width(n)),

@@ -19,6 +19,7 @@
 #include "numeric/row_key.hpp"
 #include "plan/stages.hpp"
 #include "plugin/upload.hpp"
+#include "seed/gather.cuh"
 #include "seed/kernels.hpp"
 #include "seed/shared_rows.hpp"
 
@@ -88,14 +89,6 @@ __global__ void __launch_bounds__(threads)
             return;
         }
     }
-}
-
-__global__ void __launch_bounds__(threads)
-    look_up_kernel(const std::uint32_t *order, std::int64_t *positions, std::int64_t count)
-{
-    const std::int64_t i = std::int64_t{blockIdx.x} * threads + threadIdx.x;
-    if (i < count)
-        positions[i] = order[positions[i]];
 }
 
 // What the host has of an order.
@@ -237,7 +230,7 @@ class KeySort {
     template <typename T>
     KeyedRows order(const RowTable<T> &table)
     {
-        enqueue(number_kernel, blocks_for(n_, threads, most_blocks()), threads, 0, stream(), n_, rows_[0].get());
+        number_rows(context_, n_, rows_[0].get());
         cub::DoubleBuffer<std::uint64_t> keys(keys_[0].get(), keys_[1].get());
         cub::DoubleBuffer<std::uint32_t> rows(rows_[0].get(), rows_[1].get());
         std::size_t bytes = storage_.bytes();
@@ -272,6 +265,12 @@ class KeySort {
 };
 
 } // namespace
+
+void number_rows(const Context &context, std::int64_t n, std::uint32_t *rows)
+{
+    enqueue(number_kernel, blocks_for(n, threads, context.facts.multiprocessors * 16), threads, 0,
+            context.compute.get(), n, rows);
+}
 
 bool has_room(Context &context, std::uint64_t bytes)
 {
@@ -358,11 +357,9 @@ void look_up_rows(Context &context, const std::uint32_t *order, std::vector<std:
 {
     if (positions.empty())
         return;
-    const cudaStream_t stream = context.compute.get();
-    const auto count = static_cast<std::int64_t>(positions.size());
     DeviceArray<std::int64_t> rows(context.budget, positions.size());
-    rows.upload(positions.data(), positions.size(), stream);
-    enqueue(look_up_kernel, (count + threads - 1) / threads, threads, 0, stream, order, rows.get(), count);
+    rows.upload(positions.data(), positions.size(), context.compute.get());
+    gather(context, order, rows.get(), static_cast<std::int64_t>(positions.size()), rows.get());
     positions = context.fetch(rows);
 }
 

@@ -35,6 +35,9 @@ NearArray<std::uint32_t> canonical_order(Data &data, std::int64_t first_row, std
 template <typename T>
 DeviceArray<std::uint32_t> canonical_order(SharedRows<T> &rows);
 
+// rows[i] = i, on the device.
+void number_rows(const Context &context, std::int64_t n, std::uint32_t *rows);
+
 // Whether the limit and the device hold so much more; what is kept for later goes where they do not.
 bool has_room(Context &context, std::uint64_t bytes);
 

@@ -13,6 +13,7 @@
 #include "plan/bytes.hpp"
 #include "plan/stages.hpp"
 #include "seed/canonical.hpp"
+#include "seed/gather.cuh"
 #include "seed/greedy_step.cuh"
 #include "seed/kernels.hpp"
 
@@ -35,14 +36,6 @@ Lent lent_at(std::int64_t *memory, std::int64_t own)
             {reinterpret_cast<std::uint32_t *>(behind_state + own), reinterpret_cast<double *>(behind_state)}};
 }
 
-__global__ void __launch_bounds__(threads)
-    weights_kernel(const double *weights, const std::uint32_t *order, std::int64_t n, double *out)
-{
-    const std::int64_t stride = std::int64_t{gridDim.x} * threads;
-    for (std::int64_t p = std::int64_t{blockIdx.x} * threads + threadIdx.x; p < n; p += stride)
-        out[p] = weights[order[p]];
-}
-
 // Positions of own rows by number, of which the first one has the number `first`.
 __global__ void __launch_bounds__(threads)
     numbers_kernel(const std::uint32_t *order, std::int64_t n, std::int64_t first, std::int64_t own,
@@ -54,15 +47,6 @@ __global__ void __launch_bounds__(threads)
         if (i >= 0 && i < own)
             positions[i] = static_cast<std::uint32_t>(p);
     }
-}
-
-// The same by place; of_number: nullptr where rows are their own positions.
-__global__ void __launch_bounds__(threads)
-    places_kernel(const std::int32_t *rows, const std::uint32_t *of_number, std::int64_t own, std::uint32_t *positions)
-{
-    const std::int64_t stride = std::int64_t{gridDim.x} * threads;
-    for (std::int64_t i = std::int64_t{blockIdx.x} * threads + threadIdx.x; i < own; i += stride)
-        positions[i] = of_number == nullptr ? static_cast<std::uint32_t>(rows[i]) : of_number[rows[i]];
 }
 
 // Where the peers' rows lie, and the states and changes that they lend.
@@ -159,8 +143,7 @@ class Greedy {
         const double *weights = rows.weights;
         if (weights != nullptr && rows.order != nullptr) {
             weights_ = DeviceArray<double>(context.budget, count(n_));
-            enqueue(weights_kernel, blocks_for(n_, threads, context.facts.multiprocessors * 16), threads, 0, stream(),
-                    weights, rows.order, n_, weights_.get());
+            gather(context, weights, rows.order, n_, weights_.get());
             weights = weights_.get();
         }
         masses_ = {nullptr, weights, rows.masses, n_, rows.d, rows.weight_exponent, nearest_.get()};
@@ -224,18 +207,18 @@ class Greedy {
                       : order_of_rows(context_, values, own_, d, most, true);
     }
 
-    // The lists are not in use yet.
+    // Positions of own rows by place. Rows without a canonical order are their own positions. The lists are not in use
+    // yet.
     void find_positions()
     {
-        const int blocks = context_.facts.multiprocessors * 16;
-        const std::uint32_t *of_number = nullptr;
-        if (rows_.order != nullptr) {
-            of_number = lists_.get();
-            enqueue(numbers_kernel, blocks_for(n_, threads, blocks), threads, 0, stream(), rows_.order, n_,
-                    shared_ == nullptr ? 0 : shared_->first(), own_, lists_.get());
+        const std::int32_t *rows = ordered_->rows.order;
+        if (rows_.order == nullptr) {
+            enqueue_copy(positions_.get(), reinterpret_cast<const std::uint32_t *>(rows), count(own_), stream());
+            return;
         }
-        enqueue(places_kernel, blocks_for(own_, threads, blocks), threads, 0, stream(), ordered_->rows.order, of_number,
-                own_, positions_.get());
+        enqueue(numbers_kernel, blocks_for(n_, threads, context_.facts.multiprocessors * 16), threads, 0, stream(),
+                rows_.order, n_, shared_ == nullptr ? 0 : shared_->first(), own_, lists_.get());
+        gather(context_, lists_.get(), rows, own_, positions_.get());
     }
 
     // What peers take beside: the picked rows, and who lends what.
