@@ -9,25 +9,17 @@
 namespace pgkm::cuda {
 namespace {
 
-constexpr int sample_threads = 256;
-constexpr int samples = 128;
-
-// Rows first, first + step, ... of n, side by side.
-__global__ void __launch_bounds__(sample_threads)
-    sample_kernel(const float *values, std::int64_t step, int d, std::int64_t count, float *to)
-{
-    const std::int64_t total = count * d, stride = std::int64_t{gridDim.x} * sample_threads;
-    for (std::int64_t i = std::int64_t{blockIdx.x} * sample_threads + threadIdx.x; i < total; i += stride)
-        to[i] = values[i / d * step * d + i % d];
-}
-
+// A few rows, as far apart as they can be, side by side.
 std::vector<float> sample_rows(Context &context, const float *values, std::int64_t n, int d)
 {
-    const std::int64_t count = std::min<std::int64_t>(samples, n);
-    const DeviceArray<float> sampled(context.budget, static_cast<std::size_t>(count) * static_cast<std::size_t>(d));
-    const cudaStream_t stream = context.compute.get();
-    const int blocks = blocks_for(count * d, sample_threads, context.facts.multiprocessors * 2);
-    enqueue(sample_kernel, blocks, sample_threads, 0, stream, values, n / count, d, count, sampled.get());
+    const auto rows = static_cast<std::size_t>(n), count = std::min<std::size_t>(128, rows);
+    const auto width = static_cast<std::size_t>(d);
+    const DeviceArray<float> sampled(context.budget, count * width);
+    const std::size_t row_bytes = width * sizeof(float);
+    checked("cudaMemcpy2DAsync", [&] {
+        return cudaMemcpy2DAsync(sampled.get(), row_bytes, values, rows / count * row_bytes, row_bytes, count,
+                                 cudaMemcpyDeviceToDevice, context.compute.get());
+    });
     return context.fetch(sampled);
 }
 
