@@ -149,9 +149,8 @@ __device__ inline void conclude(const View<T> &view, const Layout<T> &l, const T
     const bool bounded = limit < 0x1p100f && tile.wanted > 0;
     if (there && bounded && kept == 1)
         l.labels[row] = centroids[last];
-    std::int32_t position;
     const bool short_list = there && bounded && kept > 1 && kept <= found_most;
-    append_by_warp(&l.head->found, short_list, position);
+    std::int32_t position = append_by_warp(&l.head->found, short_list);
     if (short_list) {
         FoundRow &found = l.found[position];
         found.row = row;
@@ -161,13 +160,13 @@ __device__ inline void conclude(const View<T> &view, const Layout<T> &l, const T
                 found.centroid[next++] = centroids[list[i].position];
     }
     const bool long_list = there && bounded && (kept == 0 || kept > found_most), open = long_list && l.second_pass;
-    append_by_warp(&l.head->ambiguous[tile.group], open, position);
+    position = append_by_warp(&l.head->ambiguous[tile.group], open);
     if (open) {
         l.ambiguous[l.rows.facts->offset[tile.group] + position] = place;
         l.threshold[l.rows.facts->offset[tile.group] + position] = limit;
     }
     const bool left = there && (!bounded || (long_list && !open));
-    append_by_warp(&l.head->settle, left, position);
+    position = append_by_warp(&l.head->settle, left);
     if (left)
         l.settle[position] = row;
 }

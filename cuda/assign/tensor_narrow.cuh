@@ -241,13 +241,12 @@ __device__ inline void decide_narrow(const View<T> &view, const Layout<T> &l, co
     if (there && bounded && sole)
         labels[row] = l.centroid[std::int64_t{rows.group} * l.columns + found.index];
     const bool open = there && bounded && !sole, left = there && !bounded;
-    std::int32_t position;
-    append_by_warp(&l.head->ambiguous[rows.group], open, position);
+    std::int32_t position = append_by_warp(&l.head->ambiguous[rows.group], open);
     if (open) {
         l.ambiguous[l.rows.facts->offset[rows.group] + position] = place;
         l.threshold[l.rows.facts->offset[rows.group] + position] = limits.threshold;
     }
-    append_by_warp(&l.head->settle, left, position);
+    position = append_by_warp(&l.head->settle, left);
     if (left)
         l.settle[position] = row;
 }

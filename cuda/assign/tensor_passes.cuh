@@ -123,13 +123,12 @@ __device__ inline void decide(const View<T> &view, const Layout<T> &l, int g, co
         threshold = threshold_of(*block.facts, at, mine.least, l.column[cell], l.residual[cell], view.d);
     const bool bounded = threshold < 0x1p100f; // false for NaN too
     const bool open = row >= 0 && bounded && mine.second <= threshold, left = row >= 0 && !bounded;
-    std::int32_t position;
-    append_by_warp(&l.head->ambiguous[g], open, position);
+    std::int32_t position = append_by_warp(&l.head->ambiguous[g], open);
     if (open) {
         l.ambiguous[l.rows.facts->offset[g] + position] = block.facts->place[at];
         l.threshold[l.rows.facts->offset[g] + position] = threshold;
     }
-    append_by_warp(&l.head->settle, left, position);
+    position = append_by_warp(&l.head->settle, left);
     if (left)
         l.settle[position] = row;
     if (row >= 0 && bounded && !open)
@@ -190,9 +189,8 @@ __device__ inline void measure_found(const View<T> &view, const Layout<T> &l, in
         }
         __syncwarp();
         mine = nearest_in_lanes<4>(mine);
-        std::int32_t position;
         const bool left = lane == 0 && row >= 0 && !fits;
-        append_by_warp(&l.head->settle, left, position);
+        const std::int32_t position = append_by_warp(&l.head->settle, left);
         if (left)
             l.settle[position] = row;
         else if (lane == 0 && row >= 0)

@@ -12,17 +12,6 @@
 
 namespace pgkm::cuda::tensor {
 
-// Appends the rows of the lanes with `wanted` by one atomic per warp. All lanes take part.
-__device__ inline void append_by_warp(std::int32_t *count, bool wanted, std::int32_t &position)
-{
-    const unsigned mask = __ballot_sync(~0u, wanted);
-    const int lane = static_cast<int>(threadIdx.x & 31);
-    std::int32_t base = 0;
-    if (lane == 0 && mask != 0)
-        base = atomicAdd(count, __popc(mask));
-    position = __shfl_sync(~0u, base, 0) + __popc(mask & ((1u << lane) - 1));
-}
-
 namespace {
 
 template <typename T>

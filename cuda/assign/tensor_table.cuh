@@ -189,12 +189,8 @@ __global__ void __launch_bounds__(1024) fill_kernel(View<T> view, const Control 
     if (warp != 0 || l.labels == nullptr)
         return;
     Bundle all = parts[lane];
-    for (int offset = 16; offset > 0; offset >>= 1) {
-        all.nearest = fminf(all.nearest, __shfl_xor_sync(~0u, all.nearest, offset));
-        all.radius = fmaxf(all.radius, __shfl_xor_sync(~0u, all.radius, offset));
-        all.residual = fmaxf(all.residual, __shfl_xor_sync(~0u, all.residual, offset));
-        all.drift = fmaxf(all.drift, __shfl_xor_sync(~0u, all.drift, offset));
-    }
+    all = {join_lanes(all.nearest, [](float a, float b) { return fminf(a, b); }), max_lanes(all.radius),
+           max_lanes(all.residual), max_lanes(all.drift)};
     if (lane == 0)
         l.bundle[std::int64_t{g} * l.bundles + blockIdx.x] = all;
 }

@@ -26,6 +26,22 @@ __device__ inline V max_lanes(V value)
     return join_lanes<Lanes>(value, [](V a, V b) { return max(a, b); });
 }
 
+// How many of the lanes in `mask` stand below this one.
+__device__ inline int lanes_below(unsigned mask)
+{
+    return __popc(mask & ((1u << (threadIdx.x & 31)) - 1));
+}
+
+// Makes room behind *count for the lanes with `wanted`, by one atomic of the warp; the place of such a lane.
+__device__ inline int append_by_warp(int *count, bool wanted)
+{
+    const unsigned mask = __ballot_sync(~0u, wanted);
+    int base = 0;
+    if ((threadIdx.x & 31) == 0 && mask != 0)
+        base = atomicAdd(count, __popc(mask));
+    return __shfl_sync(~0u, base, 0) + lanes_below(mask);
+}
+
 // Over a block of so many threads, warp by warp.
 template <int Threads, typename V>
 __device__ inline V sum_in_block(V mine)

@@ -8,6 +8,7 @@
 // Filter and margin: fused/few.cuh, with s the leaf's middle. Rows that stay open get the contract's distances to the
 // list, by the whole warp (leaves_settle.cuh). Rows that moved wait in a queue of their warp (leaves_moves.cuh). To
 // use: d <= 8, more than 8 clusters.
+#include "device/warp.cuh"
 #include "fused/few.cuh"
 #include "fused/leaves_settle.cuh"
 
@@ -119,7 +120,7 @@ __device__ LeafList take_list(const MoveArguments &a, const LeafRows &leaves, co
         const unsigned ballot = __ballot_sync(~0u, taken);
         float half = 0.0f;
         if (taken)
-            half = write_centroid<D>(own, held + __popc(ballot & ((1u << lane) - 1)), memory.list[place], c);
+            half = write_centroid<D>(own, held + lanes_below(ballot), memory.list[place], c);
         list.reach = fmaxf(list.reach, half);
         held += __popc(ballot);
         list.length += __popc(ballot);

@@ -5,6 +5,7 @@
 // branch's.
 #pragma once
 
+#include "device/warp.cuh"
 #include "fused/leaves_moves.cuh"
 #include "fused/leaves_reach.cuh"
 
@@ -126,11 +127,7 @@ __device__ int list_branch(const MoveArguments &a, const LeafRows &rows, const M
         float c[D];
         load_centroid<D>(a.view, min(j, k - 1), c);
         const bool taken = j < k && memory.box->reaches(c);
-        const unsigned ballot = __ballot_sync(~0u, taken);
-        int place = 0;
-        if (lane == 0 && ballot != 0)
-            place = atomicAdd(&length, __popc(ballot));
-        place = __shfl_sync(~0u, place, 0) + __popc(ballot & ((1u << lane) - 1));
+        const int place = append_by_warp(&length, taken);
         if (!taken)
             continue;
         memory.list[place] = static_cast<std::uint16_t>(j);

@@ -6,6 +6,7 @@
 // node. Leaves: leaves_cut.cuh. Boxes: a warp a leaf, a block a branch.
 #include <cub/device/device_scan.cuh>
 
+#include "device/warp.cuh"
 #include "plan/stages.hpp"
 #include "fused/leaves_cut.cuh"
 #include "fused/leaves_tree.cuh"
@@ -181,7 +182,7 @@ __global__ void __launch_bounds__(threads)
         if (lane == leader && node >= 0)
             place = atomicAdd(places + node, static_cast<unsigned>(__popc(same)));
         if constexpr (Writes) {
-            place = __shfl_sync(~0u, place, leader) + static_cast<unsigned>(__popc(same & ((1u << lane) - 1)));
+            place = __shfl_sync(~0u, place, leader) + static_cast<unsigned>(lanes_below(same));
             float *to = ordered + std::int64_t{place} * D;
             if (node < 0)
                 continue;

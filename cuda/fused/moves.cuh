@@ -11,6 +11,7 @@
 
 #include "device/limbs.cuh"
 #include "device/load_row.cuh"
+#include "device/warp.cuh"
 
 namespace pgkm::cuda {
 
@@ -222,7 +223,7 @@ class Later {
     __device__ int push(bool wanted, const Entry &entry)
     {
         const unsigned ballot = __ballot_sync(~0u, wanted);
-        const int place = count_ + __popc(ballot & ((1u << (threadIdx.x & 31)) - 1));
+        const int place = count_ + lanes_below(ballot);
         if (wanted)
             entries_[place] = entry;
         count_ += __popc(ballot);

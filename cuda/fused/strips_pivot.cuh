@@ -135,7 +135,7 @@ __device__ int list_centroids(const Shared &shared, int k, float radius, Reach &
         const bool taken = j < k && !(square > square_limit); // NaN is taken
         const unsigned ballot = __ballot_sync(~0u, taken);
         if (taken) {
-            shared.list[listed + __popc(ballot & ((1u << lane) - 1))] = j;
+            shared.list[listed + lanes_below(ballot)] = j;
             largest = square > largest || isnan(square) ? square : largest;
         }
         listed += __popc(ballot);

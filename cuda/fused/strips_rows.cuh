@@ -128,7 +128,8 @@ __device__ void filter(const Shared &shared, const Rows<C> &rows, const RowBound
     }
     float threshold[2];
     for (int h = 0; h < 2; ++h) {
-        threshold[h] = __int_as_float(least_of_quad(least[h])) + bound[h].margin;
+        least[h] = join_lanes<4>(least[h], [](int a, int b) { return min(a, b); }); // of the row's lanes
+        threshold[h] = __int_as_float(least[h]) + bound[h].margin;
         own[h] = 0;
     }
     for (int first = tiles - T; first >= 0; first -= T) { // the last tiles' scores are still there

@@ -75,13 +75,6 @@ __device__ inline int least_bits(int a, float b, float c)
     return __vimin3_s32(a, __float_as_int(b), __float_as_int(c));
 }
 
-// The least over the four lanes that share a row.
-__device__ inline int least_of_quad(int bits)
-{
-    bits = min(bits, __shfl_xor_sync(~0u, bits, 1));
-    return min(bits, __shfl_xor_sync(~0u, bits, 2));
-}
-
 // Candidates are counted and named at once, by sums over the lanes that share a row: a one above
 // column_bits for each, and its column below. The sum names the column if there is but one.
 inline constexpr int column_bits = 20;

@@ -16,6 +16,7 @@
 #include "device/copy_rows.cuh"
 #include "device/mma.cuh"
 #include "device/tensor_mma.cuh"
+#include "device/warp.cuh"
 #include "mixture/sparse.hpp"
 #include "mixture/stages.hpp"
 
@@ -185,10 +186,8 @@ class Filter {
             }
         unsigned marks[4] = {};
 #pragma unroll
-        for (int i = 0; i < 4; ++i) {
-            most[i] = fmaxf(most[i], __shfl_xor_sync(~0u, most[i], 1));
-            most_[i] = fmaxf(most[i], __shfl_xor_sync(~0u, most[i], 2));
-        }
+        for (int i = 0; i < 4; ++i)
+            most_[i] = max_lanes<4>(most[i]);
 #pragma unroll
         for (int part = 0; part < 8; ++part)
 #pragma unroll
