@@ -91,9 +91,10 @@ class Stream {
 #pragma unroll
         for (int i = 0; i < S::columns / 64; ++i) {
             const int piece = static_cast<int>(threadIdx.x) + i * filter_threads, column = piece / 4;
-            copy_async(ring_ + (stage % stages) * S::stage_bytes + column_piece(column, piece % 4) * 16,
-                       table_ + std::int64_t{load_column_ + column} * l_.d32 + load_chunk_ * feature_chunk +
-                           piece % 4 * 8);
+            copy_or_zero<16>(ring_ + (stage % stages) * S::stage_bytes + column_piece(column, piece % 4) * 16,
+                             table_ + std::int64_t{load_column_ + column} * l_.d32 + load_chunk_ * feature_chunk +
+                                 piece % 4 * 8,
+                             true);
         }
         if (load_column_ == 0)
             load_rows();
@@ -111,7 +112,7 @@ class Stream {
             const int at = static_cast<int>(threadIdx.x / 4) + i * 64;
             const bool there = place_[i] >= 0 && piece * 8 < l_.rows.d8;
             if (at < S::rows)
-                copy_async_or_zero(
+                copy_or_zero<16>(
                     tile_ + row_piece(at, piece, width_) * 16,
                     there ? l_.rows.halves + std::int64_t{place_[i]} * l_.rows.d8 + piece * 8 : l_.rows.halves, there);
         }

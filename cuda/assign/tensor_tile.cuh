@@ -2,6 +2,7 @@
 #pragma once
 
 #include "assign/tensor_layout.cuh"
+#include "device/copy_rows.cuh"
 #include "device/tensor_mma.cuh"
 
 namespace pgkm::cuda::tensor {

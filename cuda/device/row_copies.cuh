@@ -70,7 +70,7 @@ class RowCopies {
 #pragma unroll 8
             for (int i = lane() / pieces; i < 32; i += 32 / pieces)
                 if (const T *row = rows_[i]; row != nullptr)
-                    copy_or_zero<Bytes>(to + i * row_bytes, row + f, true);
+                    copy_or_zero<Bytes>(shared_address(to + i * row_bytes), row + f, true);
     }
 
     char *const memory_;

@@ -1,5 +1,5 @@
 // tensor_mma.cuh - machine instructions that CUDA C++ has no portable name for: products of fp16 and bfloat16 on the
-// tensor cores (mma.sync), and the copies and loads that feed them.
+// tensor cores (mma.sync), and the loads that feed them.
 //
 // All are there from compute capability 8.0 on.
 #pragma once
@@ -52,11 +52,6 @@ __device__ inline void multiply_fp16_from(float (&acc)[4], const unsigned (&a)[4
           "f"(start[3]));
 }
 
-__device__ inline unsigned shared_address(const void *pointer)
-{
-    return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
-}
-
 // Four 8 x 8 matrices of 16-bit values; lane l gives the address of row l % 8 of matrix l / 8.
 __device__ inline void load_matrices(unsigned (&to)[4], unsigned address)
 {
@@ -64,28 +59,6 @@ __device__ inline void load_matrices(unsigned (&to)[4], unsigned address)
                  : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
                  : "r"(address)
                  : "memory");
-}
-
-__device__ inline void copy_async(unsigned to, const void *from)
-{
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
-}
-
-// Zeros when nothing is there; `from` must be a valid address all the same.
-__device__ inline void copy_async_or_zero(unsigned to, const void *from, bool there)
-{
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(there ? 16 : 0) : "memory");
-}
-
-__device__ inline void commit_copies()
-{
-    asm volatile("cp.async.commit_group;" ::: "memory");
-}
-
-template <int Pending>
-__device__ inline void wait_copies()
-{
-    asm volatile("cp.async.wait_group %0;" ::"n"(Pending) : "memory");
 }
 
 __device__ inline void prefetch_line(const void *address)

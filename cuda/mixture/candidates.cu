@@ -56,7 +56,7 @@ class Filter {
         const int steps = static_cast<int>(layout_.components) / filter_components * depth_steps;
         copy(0, depth_steps);
         for (int step = 0; step < steps; ++step) {
-            __pipeline_wait_prior(0);
+            wait_copies<0>();
             __syncthreads();
             if (step + 1 < steps)
                 copy(step + 1, depth_steps);
@@ -120,7 +120,7 @@ class Filter {
                 steps_ + step % 2 * step_words + run * filter_components * stride,
                 launch_.arrays.filter + ((run * layout_.components + first) * features_ + from) / 2, features_ / 2,
                 filter_components, words, true);
-        __pipeline_commit();
+        commit_copies();
     }
 
     __device__ void multiply(const float *coefficients, int from)

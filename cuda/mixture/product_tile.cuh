@@ -72,7 +72,7 @@ class ProductTile {
             const bool last = from + product_depth >= features_of(column);
             const int next_column = last ? column + apart : column, next_from = last ? 0 : from + product_depth;
             const bool more = next_column < source_.columns;
-            __pipeline_wait_prior(0);
+            wait_copies<0>();
             __syncthreads(); // the step is there, and the one before it is done with
             if (more) {
                 fetch(next_from, next);
@@ -137,7 +137,7 @@ class ProductTile {
                 step.factors + run * product_columns * stride, factors + run * source_.columns * source_.pitch,
                 source_.pitch, whole ? product_columns : source_.columns - column,
                 whole ? product_depth : source_.d - from, whole);
-        __pipeline_commit();
+        commit_copies();
     }
 
     __device__ void multiply(const Step &step, int column, int from)

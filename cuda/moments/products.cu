@@ -210,7 +210,7 @@ __global__ void __launch_bounds__(Shape<T, Columns, Below>::threads, 1)
             if (Below)
                 copy(to + S::panel, square.y * square_side);
         }
-        __pipeline_commit();
+        commit_copies();
     };
     std::int64_t ahead = run.stage;
     for (int i = 0; i < S::stages - 1; ++i, ahead += segment.count)
@@ -218,7 +218,7 @@ __global__ void __launch_bounds__(Shape<T, Columns, Below>::threads, 1)
     int buffer = 0;
     std::int32_t told = 0;
     for (std::int64_t stage = run.stage; stage * S::rows < run.n_rows; stage += segment.count) {
-        __pipeline_wait_prior(S::stages - 2);
+        wait_copies<S::stages - 2>();
         // One barrier shows the stage to all, lets its predecessor's memory go, and tells of a cancel
         // that was read a stage ago: nobody waits for that.
         if (__syncthreads_or(told) != 0)
@@ -246,7 +246,7 @@ __global__ void __launch_bounds__(Shape<T, Columns, Below>::threads, 1)
         }
         buffer = (buffer + 1) % S::stages;
     }
-    __pipeline_wait_prior(0);
+    wait_copies<0>();
     each_sum(own, a, b, d, [&](double &value, std::int64_t at) { cross[at] = value; });
     for (int q = 0; q < 4; ++q)
         if (place.diagonal && a + q * 8 + g < d)

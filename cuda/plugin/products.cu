@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "device/copy_rows.cuh"
 #include "device/fixed_products.cuh"
 #include "device/tensor_mma.cuh"
 #include "device/wgmma.cuh"
@@ -76,7 +77,7 @@ __global__ void __launch_bounds__(128) wgmma_kernel(bool planted, unsigned *wron
     for (int i = 0; i < 64; ++i)
         acc[i] = set.start(row_of(i), column_of_result(i));
     asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
-    multiply(acc, descriptor(tensor::shared_address(left)), descriptor(tensor::shared_address(right)), 1);
+    multiply(acc, descriptor(shared_address(left)), descriptor(shared_address(right)), 1);
     asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
     asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
 #pragma unroll

@@ -6,7 +6,6 @@
 
 #include "device/exact.cuh"
 #include "device/row_copies.cuh"
-#include "device/tensor_mma.cuh"
 
 namespace pgkm::cuda {
 
@@ -41,12 +40,12 @@ class ListedRows {
             if (lane() < values_of_chunk)
                 other[lane()] = static_cast<double>(next);
             next = value_of(centroid, chunk + 1);
-            tensor::wait_copies<Copies::stages - 2>();
+            wait_copies<Copies::stages - 2>();
             __syncwarp(); // all copies are there, and all have read the stage that is written next
             bring(chunk + Copies::stages - 1);
             sum = add(rows_.chunk_of_lane(chunk), other, min(values_of_chunk, d_ - chunk * values_of_chunk), sum);
         }
-        tensor::wait_copies<0>();
+        wait_copies<0>();
         return sum;
     }
 
@@ -61,7 +60,7 @@ class ListedRows {
     __device__ void bring(int chunk) const
     {
         rows_.bring(chunk);
-        tensor::commit_copies();
+        commit_copies();
     }
 
     // The lane's value of a chunk of the centroid.
