@@ -95,8 +95,9 @@ __device__ void multiply(const Shared &shared, const Rows<C> &rows, const RowBou
         for (int t = 0; t < T; ++t) {
             const uint4 b = shared.operands[((first + t) * C + c) * 32 + lane];
             if (c == 0) {
-                start_product(score[t], rows.high[c], b.x, b.y);
-                start_product(small[t], rows.low[c], b.x, b.y, bound[0].bias, bound[1].bias);
+                tensor::multiply_fp16_from(score[t], rows.high[c], b.x, b.y, {});
+                tensor::multiply_fp16_from(small[t], rows.low[c], b.x, b.y,
+                                           {bound[0].bias, bound[0].bias, bound[1].bias, bound[1].bias});
             } else {
                 tensor::multiply_fp16(score[t], rows.high[c], b.x, b.y);
                 tensor::multiply_fp16(small[t], rows.low[c], b.x, b.y);

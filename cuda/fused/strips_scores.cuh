@@ -59,16 +59,6 @@ __device__ inline float upper_half(float value)
     return __half2float(__float2half_rn(value));
 }
 
-// acc (16 x 8) = a (16 x 16) * b (16 x 8), fp16, from a value for the lane's first row and one for its second on.
-__device__ inline void start_product(float (&acc)[4], const unsigned (&a)[4], unsigned b0, unsigned b1,
-                                     float first = 0.0f, float second = 0.0f)
-{
-    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
-        "{%10, %10, %11, %11};"
-        : "=f"(acc[0]), "=f"(acc[1]), "=f"(acc[2]), "=f"(acc[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1), "f"(first), "f"(second));
-}
-
 // The least of a and two scores, all positive, as bits.
 __device__ inline int least_bits(int a, float b, float c)
 {
