@@ -104,7 +104,7 @@ __global__ void __launch_bounds__(list_threads)
         atomicAdd(&state->seed.potential[t][1], sum >> 32);
     }
     if (last && arrives_last(&state->arrived) && threadIdx.x == 0)
-        choose(state, rows.trials, chosen, [&](int t) { return gain_of(*state, t); });
+        choose(state->seed, rows.trials, chosen, [&](int t) { return potential_of(state->seed, t); });
 }
 
 template <typename T>

@@ -77,10 +77,10 @@ __global__ void choose_kernel(GreedyRows<T> rows, GreedyPeers<T> peers, std::int
     if (rows.state->seed.done != 0)
         return;
     rows.state->changed = 0;
-    choose(rows.state, rows.trials, chosen, [&](int t) {
+    choose(rows.state->seed, rows.trials, chosen, [&](int t) {
         UInt128 gain = 0;
         for (int share = 0; share < peers.rows.shares; ++share)
-            gain += gain_of(*peers.states[share], t);
+            gain += potential_of(peers.states[share]->seed, t);
         return gain;
     });
 }

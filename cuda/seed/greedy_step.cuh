@@ -7,29 +7,6 @@
 
 namespace pgkm::cuda {
 
-// What a trial gains by the rows of one device; past the caches, since it may be another one.
-__device__ inline UInt128 gain_of(const GreedyState &state, int trial)
-{
-    const volatile unsigned long long *parts = state.seed.potential[trial];
-    return (UInt128{parts[1]} << 32) + parts[0];
-}
-
-// Takes the trial of the largest gain(t), the first of them.
-template <typename Gain>
-__device__ void choose(GreedyState *state, int trials, std::int64_t *chosen, Gain &&gain)
-{
-    SeedState &seed = state->seed;
-    UInt128 most = 0;
-    seed.best = 0;
-    for (int t = 0; t < trials; ++t)
-        if (const UInt128 own = gain(t); own > most) {
-            most = own;
-            seed.best = t;
-        }
-    chosen[seed.count] = seed.picks[seed.best];
-    seed.count += 1;
-}
-
 // The mass of a row follows its v_i down. True when this no longer has the exponent of the largest.
 template <typename T>
 __device__ inline bool lower_mass(const GreedyRows<T> &rows, std::int64_t position, double before, double after,

@@ -121,18 +121,8 @@ __global__ void choose_kernel(SeedState *state, int trials, std::int64_t *chosen
 {
     if (state->done != 0)
         return;
-    int best = 0;
-    UInt128 least = 0;
-    for (int t = 0; t < trials; ++t) {
-        const UInt128 potential = (UInt128{state->potential[t][1]} << 32) + state->potential[t][0];
-        if (t == 0 || potential < least) {
-            least = potential;
-            best = t;
-        }
-    }
-    state->best = best;
-    chosen[state->count] = state->picks[best];
-    state->count += 1;
+    // The least potential is the largest complement.
+    choose(*state, trials, chosen, [&](int t) { return ~potential_of(*state, t); });
     state->largest = 0; // found anew by nearest_kernel
 }
 

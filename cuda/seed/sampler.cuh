@@ -1,4 +1,5 @@
-// sampler.cuh (seed) - D^2 sampling on the device: the state of a seeding and the rows it is over.
+// sampler.cuh (seed) - D^2 sampling on the device: the state of a seeding, the rows it is over, and the choice of a
+// trial.
 #pragma once
 
 #include <cstdint>
@@ -90,5 +91,27 @@ struct SeedKey {
     Stream first;
     Stream trial;
 };
+
+// What has been summed up over rows for a trial; past the caches, since it may be another device's.
+__device__ inline UInt128 potential_of(const SeedState &state, int trial)
+{
+    const volatile unsigned long long *parts = state.potential[trial];
+    return (UInt128{parts[1]} << 32) + parts[0];
+}
+
+// Takes the trial of the largest gain(t), the first of them.
+template <typename Gain>
+__device__ void choose(SeedState &state, int trials, std::int64_t *chosen, Gain &&gain)
+{
+    UInt128 most = 0;
+    state.best = 0;
+    for (int t = 0; t < trials; ++t)
+        if (const UInt128 own = gain(t); own > most) {
+            most = own;
+            state.best = t;
+        }
+    chosen[state.count] = state.picks[state.best];
+    state.count += 1;
+}
 
 } // namespace pgkm::cuda
