@@ -40,4 +40,12 @@ __device__ inline Split float_limbs(float x, const FloatScale &scale)
             __float_as_int(__fmaf_rn(rest, scale.whole, rounding_magic)) - rounding_bits};
 }
 
+// Adds limbs to the two counters of a sum; few enough that no counter overflows.
+__device__ inline void add_limbs(std::int32_t *counter, const Split &limbs)
+{
+    if (limbs.hi != 0)
+        atomicAdd(counter, limbs.hi);
+    atomicAdd(counter + 1, limbs.lo);
+}
+
 } // namespace pgkm::cuda

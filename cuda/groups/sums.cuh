@@ -47,13 +47,6 @@ __device__ inline Split limbs_of(const View<T> &view, const FeatureScale<T> *sca
     }
 }
 
-__device__ inline void add_limbs(std::int32_t *counter, Split limbs)
-{
-    if (limbs.hi != 0)
-        atomicAdd(counter, limbs.hi);
-    atomicAdd(counter + 1, limbs.lo);
-}
-
 // Adds a row to the counters of its cluster.
 template <typename T>
 __device__ inline void add_row(const View<T> &view, const FeatureScale<T> *scales, std::int64_t row,

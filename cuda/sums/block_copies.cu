@@ -5,6 +5,7 @@
 // The block's sums are 32-bit limbs; before a counter can have taken 512
 // additions all counters are added to the global sums. Clusters x features that do not fit are
 // done in windows of features, one grid row each. To use: k x d small enough for a few windows.
+#include "device/limbs.cuh"
 #include "sums/sums.cuh"
 
 namespace pgkm::cuda {
@@ -31,11 +32,7 @@ __global__ void block_copies_kernel(View<T> view, const Control *control, const 
         for (int i = threadIdx.x; i < values; i += threads) {
             const int local = i / width, f = i - local * width;
             const std::int64_t row = start + local;
-            const Split limbs = split_limbs(What::integer(view, row, first + f));
-            std::int32_t *counter = counters + (labels[row] * width + f) * 2;
-            if (limbs.hi != 0)
-                atomicAdd(counter, limbs.hi);
-            atomicAdd(counter + 1, limbs.lo);
+            add_limbs(counters + (labels[row] * width + f) * 2, split_limbs(What::integer(view, row, first + f)));
         }
         __syncthreads();
         for (int i = threadIdx.x; i < n_counters; i += threads) {
