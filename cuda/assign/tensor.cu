@@ -204,6 +204,8 @@ void assign_slice(const Stage<T> &stage, const View<T> &view, std::int32_t *labe
     char *scratch = reinterpret_cast<char *>(stage.context.scratch(apart + bytes.passing));
     Carver ordered(scratch), lasting(kept ? part->memory.get() : scratch + bytes.order), passing(scratch + apart);
     Layout<T> l = carve<T>(lasting, passing, view.n, view.d, view.k, pivots, takes_hopper<T>(context, view.d, view.k));
+    if (!context.facts.takes(Mechanism::gaps))
+        l.gaps = nullptr;
     l.second_pass = fits_tensor_tile(view.d, context.facts);
     if (kept) {
         l.rows = static_cast<const RowOrder<T> &>(*part->order).rows;
@@ -216,7 +218,8 @@ void assign_slice(const Stage<T> &stage, const View<T> &view, std::int32_t *labe
     }
     if (fresh)
         forget_labels(stage, view, l);
-    else if (l.labels != nullptr && part->first_order && part->order.use_count() == 1) // nobody else relies on it
+    else if (l.labels != nullptr && part->first_order && part->order.use_count() == 1 && // nobody else relies on it
+             context.facts.takes(Mechanism::label_order))
         order_by_labels(stage, view, l);
     if (kept)
         part->first_order = fresh && l.labels != nullptr;

@@ -39,9 +39,9 @@ constexpr bool fits_strips(const Shape &shape, const DeviceFacts &device)
 // Rows that the strips kernels take.
 constexpr bool strips_take(const Shape &shape, const DeviceFacts &device)
 {
-    return device.mma && !shape.float64 && !shape.weighted && device.capability >= 80 && shape.d > register_d &&
-           shape.d <= 64 && shape.k <= strips_k && shape.n >= 256 && shape.n < (1LL << 31) &&
-           fits_strips(shape, device);
+    return device.takes(Mechanism::strips) && device.mma && !shape.float64 && !shape.weighted &&
+           device.capability >= 80 && shape.d > register_d && shape.d <= 64 && shape.k <= strips_k && shape.n >= 256 &&
+           shape.n < (1LL << 31) && fits_strips(shape, device);
 }
 
 // Octets of centroids that fused/few.cu holds: most clusters, and bytes of its queues beside them.
@@ -52,7 +52,8 @@ inline constexpr int few_queue_bytes = 32768;
 constexpr bool fits_register(const Shape &shape, const DeviceFacts &device)
 {
     const long long octets = (shape.k + octet_size - 1LL) / octet_size;
-    return !shape.float64 && device.capability >= 80 && shape.d <= register_d && shape.k <= few_k &&
+    return device.takes(Mechanism::few) && !shape.float64 && device.capability >= 80 && shape.d <= register_d &&
+           shape.k <= few_k &&
            octets * octet_size * (register_size(shape.d) + 1) * 4 + few_queue_bytes <=
                device.shared_bytes_per_block / 2 - 1024;
 }
@@ -75,7 +76,7 @@ constexpr long long wide_bytes(int d, int k)
 }
 constexpr bool fits_wide(const Shape &shape, const DeviceFacts &device)
 {
-    return !shape.float64 && shape.d > register_d && shape.k <= wide_k &&
+    return device.takes(Mechanism::wide) && !shape.float64 && shape.d > register_d && shape.k <= wide_k &&
            wide_bytes(shape.d, shape.k) <= device.shared_bytes_per_block / 2 - 2048;
 }
 
@@ -113,7 +114,8 @@ constexpr int narrow_column_bytes(int d)
 }
 constexpr bool fits_narrow(int d, int k, const DeviceFacts &device)
 {
-    return d <= narrow_d && (k + 127LL) / 128 * 128 * narrow_column_bytes(d) <= device.shared_bytes_per_block - 1024;
+    return device.takes(Mechanism::narrow) && d <= narrow_d &&
+           (k + 127LL) / 128 * 128 * narrow_column_bytes(d) <= device.shared_bytes_per_block - 1024;
 }
 
 // Fewest rows that repay finding those whose label changed, where the assignment runs by itself.
@@ -211,7 +213,7 @@ constexpr Moves choose_moves(const Shape &shape, const DeviceFacts &device)
 {
     if (shape.float64 || device.capability < 80)
         return Moves::none;
-    if (fits_leaves(shape))
+    if (device.takes(Mechanism::leaves) && fits_leaves(shape))
         return Moves::leaves;
     if (fits_fused_register(shape, device))
         return Moves::few;
@@ -274,6 +276,7 @@ constexpr Plan choose(const Shape &shape, const DeviceFacts &device, Forced forc
             plan.moves = moves;
     }
     if (plan.moves == Moves::none && plan.execution == Execution::multi_pass && travel != Travel::round_trip &&
+        device.takes(Mechanism::sorted) &&
         (forced.feature_sum == FeatureSum::sorted || (sums_by_choice && shape.n >= follow_n)))
         plan.moves = Moves::sorted;
     return plan;

@@ -55,6 +55,8 @@ Context::Context(const PgkmOpen &options) : device(options.device < 0 ? 0 : opti
     checked("cudaGetDeviceProperties", [&] { return cudaGetDeviceProperties(&properties, device); });
     facts = {properties.multiProcessorCount, properties.major * 10 + properties.minor,
              static_cast<std::int32_t>(properties.sharedMemPerBlockOptin), float64_ratio(device)};
+    if (const char *names = std::getenv("PGKM_CUDA_WITHOUT"))
+        facts.left_out = Mechanisms(names);
     budget.limit = options.device_memory_limit;
     host_budget.limit = options.memory_limit;
     cpu_threads = options.threads > 0 ? options.threads : usable_processors();

@@ -1,7 +1,10 @@
 // tuning.hpp - the plan made of strategies, and what it is made from: plain data, no CUDA.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
+#include <string_view>
 
 #include "backend/strategies.hpp"
 
@@ -43,6 +46,32 @@ struct Shape {
     bool weighted;
 };
 
+// What makes something faster and may be left out: the next best takes its place, with the same bits. Kernels of an
+// iteration (Moves), of assignments, what the filter on the tensor cores adds to its products, and of k-means++.
+enum class Mechanism : std::uint8_t { few, leaves, strips, sorted, wide, narrow, gaps, label_order, held_rows, trials };
+inline constexpr std::array<std::string_view, 10> mechanism_names = {
+    "few", "leaves", "strips", "sorted", "wide", "narrow", "gaps", "label_order", "held_rows", "trials"};
+
+// A set of mechanisms.
+class Mechanisms {
+  public:
+    constexpr Mechanisms() = default;
+    // Names with commas between them; those of no mechanism count for nothing.
+    constexpr explicit Mechanisms(std::string_view names)
+    {
+        while (!names.empty()) {
+            const std::string_view name = names.substr(0, names.find(','));
+            for (std::size_t i = 0; i < mechanism_names.size(); ++i)
+                bits_ |= name == mechanism_names[i] ? 1u << i : 0u;
+            names.remove_prefix(std::min(name.size() + 1, names.size()));
+        }
+    }
+    constexpr bool has(Mechanism mechanism) const { return (bits_ >> static_cast<int>(mechanism) & 1) != 0; }
+
+  private:
+    std::uint32_t bits_ = 0;
+};
+
 // The facts of a device that decide anything.
 struct DeviceFacts {
     std::int32_t multiprocessors;
@@ -51,6 +80,9 @@ struct DeviceFacts {
     std::int32_t float64_ratio = 2;      // operations in float32 in the time of one in float64
     bool mma = true;                     // products of fp16 and bfloat16 keep the filters' bound (plugin/products.hpp)
     bool wgmma = true;                   // and those by a warpgroup
+    Mechanisms left_out = {};            // by the environment, to measure what they gain
+
+    constexpr bool takes(Mechanism mechanism) const { return !left_out.has(mechanism); }
 };
 
 // Multiplications with additions in float64 in a second, of multiprocessors at 1.5 GHz: each has 64 lanes for

@@ -121,7 +121,8 @@ class Greedy {
   public:
     static bool takes(const Context &context, std::int64_t own, std::int32_t d, std::int32_t k)
     {
-        return context.facts.mma && context.facts.capability >= 80 && own < (std::int64_t{1} << 31) &&
+        return context.facts.takes(Mechanism::trials) && context.facts.mma && context.facts.capability >= 80 &&
+               own < (std::int64_t{1} << 31) &&
                filter_bytes(d, greedy_trials(k)) <= static_cast<std::size_t>(context.facts.shared_bytes_per_block);
     }
 

@@ -318,7 +318,8 @@ std::optional<std::vector<std::int64_t>> held_positions(Context &context, const 
                        blocks = (rows.n + each - 1) / each;
     const int trials = greedy_trials(k);
     const std::size_t bytes = HeldBlock<T>::bytes(each, rows.d, trials, blocks);
-    if (rows.n == 0 || k < 2 || bytes + fixed > static_cast<std::size_t>(context.facts.shared_bytes_per_block) ||
+    if (!context.facts.takes(Mechanism::held_rows) || rows.n == 0 || k < 2 ||
+        bytes + fixed > static_cast<std::size_t>(context.facts.shared_bytes_per_block) ||
         !has_room(context, static_cast<std::uint64_t>(8 * (rows.n + blocks + k)) + 4096))
         return {};
     const cudaStream_t stream = context.compute.get();

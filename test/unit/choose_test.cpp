@@ -142,6 +142,30 @@ TEST(Choose, DoesWithoutProductsThatAreOff)
     EXPECT_EQ(choose(shape(1000000, 5000, 1024), no_wgmma, {}).assignment, Assignment::tiled); // no tile of such rows
 }
 
+// What the environment leaves out is not chosen, and something else is.
+TEST(Choose, TakesTheNextBestOfWhatIsLeftOut)
+{
+    const auto without = [](const char *names, const Shape &of) {
+        DeviceFacts device = hopper;
+        device.left_out = Mechanisms(names);
+        return choose(of, device, {});
+    };
+    const Shape points = shape(1000000, 8, 100), wide = shape(1000000, 784, 10), middle = shape(1000000, 41, 64);
+    EXPECT_EQ(without("", points).moves, Moves::leaves);
+    EXPECT_EQ(without("leaves", points).moves, Moves::few);
+    EXPECT_EQ(without("few,leaves", points).moves, Moves::sorted);
+    EXPECT_EQ(without("few,leaves", points).assignment, Assignment::tensor_core);
+    EXPECT_EQ(without("sorted,leaves,few,unknown", points).moves, Moves::none);
+    EXPECT_EQ(without("", middle).moves, Moves::strips);
+    EXPECT_EQ(without("strips", middle).moves, Moves::sorted);
+    EXPECT_EQ(without("gaps,,held_rows", wide).assignment, Assignment::register_);
+    EXPECT_EQ(without("wide", wide).assignment, Assignment::tensor_core);
+    DeviceFacts device = hopper;
+    EXPECT_TRUE(fits_narrow(16, 1000, device));
+    device.left_out = Mechanisms("narrow");
+    EXPECT_FALSE(fits_narrow(16, 1000, device));
+}
+
 // A fit's iterations whose sums follow the rows: float32, resident, labels and sums that fit.
 TEST(Choose, SumsFollowTheRows)
 {
