@@ -154,17 +154,22 @@ PreparedRows::Part *part_of(const Stage<T> &stage, const View<T> &view, const Sl
     const int pivots = pivots_for(view.n, view.d, view.k);
     std::shared_ptr<RowOrder<T>> order = find_order(context, view.values, view.n, pivots);
     // Sums, labels and other jobs need memory too: half of what is left is theirs.
-    const std::size_t wanted = bytes.lasting + (order == nullptr ? bytes.order : 0);
-    if (wanted > free_memory() / 2 || 2 * wanted > context.budget.room() ||
-        wanted + bytes.passing > context.scratch_room()) {
-        prepared->refused = true;
-        prepared->parts.clear(); // of slices before this one
-        return nullptr;
-    }
-    order = order_of_loaded(context, view.values, view.n, view.d, pivots, true);
-    prepared->parts.push_back(
-        {view.values, view.n, view.k, DeviceArray<char>(context.budget, bytes.lasting), std::move(order)});
-    return &prepared->parts.back();
+    std::size_t wanted = bytes.lasting + bytes.order;
+    if (order != nullptr) // it may be there without its halves
+        wanted -= order_bytes<T>(view.n, view.d, order->rows.halves != nullptr);
+    const bool made = wanted <= free_memory() / 2 && wanted <= context.budget.room() / 2 &&
+                      wanted + bytes.passing <= context.scratch_room() && within_limit([&] {
+                          order = order_of_loaded(context, view.values, view.n, view.d, pivots, true);
+                          DeviceArray<char> lasting(context.budget, bytes.lasting);
+                          context.scratch(bytes.passing);
+                          prepared->parts.push_back(
+                              {view.values, view.n, view.k, std::move(lasting), std::move(order)});
+                      });
+    if (made)
+        return &prepared->parts.back();
+    prepared->refused = true;
+    prepared->parts.clear(); // of slices before this one
+    return nullptr;
 }
 
 // At most `most` rows, halved until their layout fits the device's limit; 0 where few would fit.

@@ -105,7 +105,7 @@ typedef struct PgkmOpen {
     uint32_t struct_size;         /* sizeof(PgkmOpen) */
     int32_t device;               /* ordinal; -1: the backend's choice */
     int32_t threads;              /* CPU threads that the work is worth; 0: all that the process may use */
-    int32_t most_threads;         /* CPU threads that a device may have besides, for copies; 0 as above */
+    int32_t most_threads;         /* CPU threads that the devices may have besides, for copies; 0 as above */
     uint64_t memory_limit;        /* bytes of host memory that the context may allocate; 0: no limit */
     uint64_t device_memory_limit; /* bytes of device memory; 0: no limit */
     PgkmTuning tuning;

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "backend/spread/contexts.hpp"
 #include "cpu/cpu_backend.hpp"
 #include "engine/backends/session.hpp"
 #include "support/spread_over.hpp"
@@ -135,6 +136,26 @@ const PgkmBackend *failing()
     table.open = failing_open;
     table.close = counted_close;
     return pgkm::test::spread_over<1>(&table, {0, 0, 0});
+}
+
+// All threads of a session are those of its devices together.
+TEST(Spread, DevicesShareTheThreadsOfASession)
+{
+    static PgkmBackend table = *pgkm::cpu_backend();
+    static std::vector<std::int32_t> threads, most_threads;
+    threads.clear(), most_threads.clear();
+    table.open = [](const PgkmOpen *options, PgkmContext **context, PgkmError *error) {
+        threads.push_back(options->threads), most_threads.push_back(options->most_threads);
+        return pgkm::cpu_backend()->open(options, context, error);
+    };
+    const std::vector<std::int32_t> devices = {0, 0, 0};
+    PgkmOpen options = {};
+    options.struct_size = sizeof options;
+    options.threads = 7, options.most_threads = 12;
+    options.devices = devices.data(), options.n_devices = 3;
+    const pgkm::spread::Contexts contexts(table, options);
+    EXPECT_EQ(threads, (std::vector<std::int32_t>{2, 2, 2}));
+    EXPECT_EQ(most_threads, (std::vector<std::int32_t>{4, 4, 4}));
 }
 
 // A fit that several contexts share takes more memory than that of one.

@@ -44,7 +44,9 @@ Contexts::Contexts(const PgkmBackend &inner, const PgkmOpen &options)
     PgkmOpen open = options;
     open.devices = nullptr;
     open.n_devices = 0;
-    open.threads = options.threads == 0 ? 0 : std::max(1, options.threads / count);
+    const auto part = [&](std::int32_t threads) { return threads == 0 ? 0 : std::max(1, threads / count); };
+    open.threads = part(options.threads);
+    open.most_threads = part(options.most_threads);
     open.memory_limit = options.memory_limit / static_cast<std::uint64_t>(count);
     for (std::size_t i = 0; i < opened_.size(); ++i) {
         Opened &opened = opened_[i];
