@@ -116,10 +116,11 @@ class Batch {
         const cudaStream_t stream = context_.compute.get();
         auto reach = zeros<unsigned long long>(context_.budget, 1, stream);
         prepare_products(parameters_.views(), 1, d_, most_k_, type_, reach.get(), stream);
+        context_.wait(stream, stop_.get()); // the copy itself would wait without a look at the cancel flag
         double found = 0.0;
         static_assert(sizeof found == sizeof(unsigned long long));
         reach.download(reinterpret_cast<unsigned long long *>(&found), 1, stream);
-        context_.wait(stream, stop_.get());
+        context_.wait(stream);
         return found;
     }
 

@@ -356,6 +356,8 @@ std::int64_t Sparse<T>::add(const T *values, std::int64_t n, const MixtureView *
     find_candidates(launch, stream);
     std::size_t bytes = launch.arrays.storage_bytes;
     checked("cub::DeviceScan", [&] { return scan(launch.arrays, bytes, static_cast<int>(rows), stream); });
+    context_.wait(stream,
+                  stop); // a copy to memory that is not page-locked would wait without a look at the cancel flag
     std::int32_t pairs = 0;
     // counts[rows] is any number: the last offset is the sum of those before.
     enqueue_copy(&pairs, launch.arrays.offsets + rows, 1, stream, cudaMemcpyDeviceToHost);
