@@ -122,13 +122,15 @@ void Context::wait_for(const std::function<cudaError_t()> &query, std::int32_t *
         else if (waited > std::chrono::milliseconds(1))
             std::this_thread::yield();
     }
-    if (!told && stop != nullptr && is_cancelled())
+    const bool cancelled = is_cancelled(); // one answer: what is thrown has been told
+    if (!told && stop != nullptr && cancelled)
         tell();
     if (told) { // nothing may write the flag, or what kernels write, after its memory has been given away again
         for (const cudaStream_t stream : {signal.get(), compute.get()})
             synchronise(stream);
     }
-    poll();
+    if (told || cancelled)
+        throw Error(PGKM_CANCELLED, "cancelled");
 }
 
 std::int64_t *Context::scratch(std::size_t bytes)
