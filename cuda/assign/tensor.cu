@@ -157,14 +157,14 @@ PreparedRows::Part *part_of(const Stage<T> &stage, const View<T> &view, const Sl
     std::size_t wanted = bytes.lasting + bytes.order;
     if (order != nullptr) // it may be there without its halves
         wanted -= order_bytes<T>(view.n, view.d, order->rows.halves != nullptr);
-    const bool made = wanted <= free_memory() / 2 && wanted <= context.budget.room() / 2 &&
-                      wanted + bytes.passing <= context.scratch_room() && within_limit([&] {
-                          order = order_of_loaded(context, view.values, view.n, view.d, pivots, true);
-                          DeviceArray<char> lasting(context.budget, bytes.lasting);
-                          context.scratch(bytes.passing);
-                          prepared->parts.push_back(
-                              {view.values, view.n, view.k, std::move(lasting), std::move(order)});
-                      });
+    const bool made =
+        wanted <= free_memory() / 2 && wanted <= context.budget.room() / 2 &&
+        wanted + bytes.passing <= context.scratch_room() && within_limit([&] {
+            order = order_of_loaded(context, view.values, view.n, view.d, pivots, true);
+            DeviceArray<char> lasting(context.budget, bytes.lasting);
+            context.scratch(bytes.passing);
+            prepared->parts.push_back({view.values, view.n, view.k, std::move(lasting), std::move(order)});
+        });
     if (made)
         return &prepared->parts.back();
     prepared->refused = true;
@@ -224,8 +224,12 @@ void assign_slice(const Stage<T> &stage, const View<T> &view, std::int32_t *labe
     if (fresh)
         forget_labels(stage, view, l);
     else if (l.labels != nullptr && part->first_order && part->order.use_count() == 1 && // nobody else relies on it
-             context.facts.takes(Mechanism::label_order))
+             context.facts.takes(Mechanism::label_order)) {
+        auto &own = static_cast<RowOrder<T> &>(*part->order);
+        own.rows.halves = nullptr; // what fails on the way leaves the rows without
         order_by_labels(stage, view, l);
+        own.rows = l.rows;
+    }
     if (kept)
         part->first_order = fresh && l.labels != nullptr;
     columns_of_groups(stage, view, l);

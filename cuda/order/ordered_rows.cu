@@ -160,13 +160,15 @@ void RowOrder<T>::add_halves(Context &context)
 {
     if (rows.halves != nullptr)
         return;
+    drop_halves();                     // memory of a try that failed
+    OrderedRows<T> with_halves = rows; // what fails on the way leaves the rows without
     Carver measured(nullptr);
-    carve_halves(measured, rows);
-    rows.halves = nullptr;
+    carve_halves(measured, with_halves);
     halves = DeviceArray<char>(context.budget, measured.used());
     Carver carver(halves.get());
-    carve_halves(carver, rows);
-    make_halves(context, rows);
+    carve_halves(carver, with_halves);
+    make_halves(context, with_halves);
+    rows = with_halves;
 }
 
 template <typename T>
