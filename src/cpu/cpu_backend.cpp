@@ -89,6 +89,11 @@ struct Guarded<call> {
 
 } // namespace
 
+ThreadPool &cpu::pool_of(PgkmContext *context)
+{
+    return self(context)->pool;
+}
+
 const PgkmBackend *cpu_backend()
 {
     static const PgkmBackend table = {PGKM_BACKEND_ABI,

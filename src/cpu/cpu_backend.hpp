@@ -6,12 +6,16 @@
 
 #include "backend/backend.h"
 #include "numeric/platform.hpp"
+#include "numeric/thread_pool.hpp"
 
 namespace pgkm {
 
 const PgkmBackend *cpu_backend();
 
 namespace cpu {
+
+// The threads of a context of this backend, for work between its calls.
+ThreadPool &pool_of(PgkmContext *context);
 
 // Bytes that the moments of n rows of d features take on so many threads: copies of the sums, and a block of
 // rows for each thread. Labels of weighted rows are not among them.

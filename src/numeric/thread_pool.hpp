@@ -79,4 +79,14 @@ inline void parallel_for(std::int64_t tasks, std::int64_t threads, const ThreadP
     ThreadPool(static_cast<int>(std::min(tasks, threads))).run(tasks, body);
 }
 
+// The same on threads of a pool that is there.
+inline void parallel_for(ThreadPool &pool, std::int64_t tasks, std::int64_t threads, const ThreadPool::Body &body)
+{
+    std::atomic<std::int64_t> next{0};
+    pool.run(std::min(tasks, threads), [&](std::int64_t, int worker) {
+        for (std::int64_t task; (task = next.fetch_add(1)) < tasks;)
+            body(task, worker);
+    });
+}
+
 } // namespace pgkm

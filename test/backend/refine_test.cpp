@@ -24,7 +24,7 @@ class Refine : public Conformance {
         open.host = monitor.host();
         pgkm::Session session({subject().table, subject().device, 0}, open);
         std::vector<PgkmGroup> groups;
-        pgkm::FitTask task = {{}, {}, false, false, threads};
+        pgkm::FitTask task = {{}, {}, false, false};
         for (const Group &group : data().groups) {
             const auto *values =
                 data().values.data() + static_cast<std::size_t>(group.first * data().d) * data().element_size();

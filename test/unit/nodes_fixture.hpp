@@ -55,9 +55,11 @@ class Server {
     Server &operator=(const Server &) = delete;
 
     PgkmNode node(const char *name) { return {name, points_.n, this, call, reply, cancel}; }
-    std::function<void()> on_call; // when it is asked
-    int calls_left = -1;           // before it dies; -1: it does not
-    bool hangs = false;            // where it would die; it dies at last
+    std::function<void()> on_call;  // when it is asked
+    std::int32_t threads = 0;       // that its jobs may have; 0: one for each processor
+    std::uint64_t memory_limit = 0; // of its jobs; 0: none
+    int calls_left = -1;            // before it dies; -1: it does not
+    bool hangs = false;             // where it would die; it dies at last
     std::atomic<bool> is_hanging = false;
     int cancels = 0;
     std::int64_t calls = 0, bytes_there = 0, bytes_back = 0;
@@ -90,6 +92,8 @@ class Server {
         asked.points = self->points_;
         asked.resident = self->resident_;
         asked.settings.backend = PGKM_BACKEND_CPU;
+        asked.settings.cpu_threads = self->threads;
+        asked.settings.memory_limit = self->memory_limit;
         asked.share = {self->request_.data(), bytes, self->share_};
         pgkm_job_free(self->job_);
         self->job_ = nullptr;

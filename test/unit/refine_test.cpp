@@ -209,6 +209,7 @@ pgkm::Centres join_all(pgkm::Centres centres, std::int32_t k)
 TEST(Join, IsThatOfAllPairs)
 {
     const pgkm::Monitor monitor;
+    pgkm::ThreadPool alone(1);
     Draws draws(5);
     for (const std::int32_t d : {1, 2, 17})
         for (const double origin : {0.0, 1e6, 0x1p48})
@@ -220,7 +221,7 @@ TEST(Join, IsThatOfAllPairs)
                         centres.centroids.push_back(origin + std::floor(4.0 * draws.uniform()));
                 }
                 const pgkm::Centres all = join_all(centres, 5);
-                pgkm::join_clusters(centres, 5, 1, monitor);
+                pgkm::join_clusters(centres, 5, alone, monitor);
                 ASSERT_EQ(centres.masses, all.masses) << d << " features at " << origin;
                 ASSERT_EQ(centres.centroids, all.centroids) << d << " features at " << origin;
             }
@@ -230,14 +231,15 @@ TEST(Join, IsThatOfAllPairs)
 TEST(Join, TakesTheCheapestPairs)
 {
     const pgkm::Monitor monitor;
-    for (const std::int32_t threads : {1, 3}) {
+    for (const int threads : {1, 3}) {
+        pgkm::ThreadPool pool(threads);
         pgkm::Centres centres = {{0, 1, 50, 90, 93, 70}, {0.3, 0.3, 0.0, 0.01, 0.03, 0.36}, 1};
-        pgkm::join_clusters(centres, 5, threads, monitor);
+        pgkm::join_clusters(centres, 5, pool, monitor);
         EXPECT_EQ(centres.centroids, (Values{1, 0, 90, 93, 70})) << "cluster 0 stands where the empty one stood";
-        pgkm::join_clusters(centres, 4, threads, monitor);
+        pgkm::join_clusters(centres, 4, pool, monitor);
         EXPECT_EQ(centres.k(), 4);
         EXPECT_NEAR(centres.centroids[2], 92.25, 1e-12);
-        pgkm::join_clusters(centres, 3, threads, monitor);
+        pgkm::join_clusters(centres, 3, pool, monitor);
         EXPECT_EQ(centres.k(), 3);
         EXPECT_NEAR(centres.centroids[0], 0.5, 1e-12);
         EXPECT_NEAR(centres.masses[0], 0.6, 1e-12);

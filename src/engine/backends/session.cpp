@@ -2,8 +2,10 @@
 #include "engine/backends/session.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "backend/spread/spread.hpp"
+#include "cpu/cpu_backend.hpp"
 #include "numeric/processors.hpp"
 
 namespace pgkm {
@@ -13,6 +15,15 @@ bool is_fault_of_device(PgkmStatus status)
     return status == PGKM_UNAVAILABLE || status == PGKM_UNSUPPORTED || status == PGKM_DEVICE_ERROR ||
            status == PGKM_LIMIT || status == PGKM_OUT_OF_MEMORY;
 }
+
+namespace {
+
+std::shared_ptr<PgkmContext> owned(const PgkmBackend &table, PgkmContext *context)
+{
+    return {context, [close = table.close](PgkmContext *open) { close(open); }};
+}
+
+} // namespace
 
 Session::Session(const BackendChoice &choice, const PgkmOpen &options)
     : table_(choice.table), devices_(std::max(1, static_cast<std::int32_t>(choice.devices.size())))
@@ -24,18 +35,57 @@ Session::Session(const BackendChoice &choice, const PgkmOpen &options)
     open.devices = choice.devices.data();
     open.n_devices = static_cast<std::int32_t>(choice.devices.size());
     PgkmError error = {};
+    PgkmContext *context = nullptr;
     if (!choice.devices.empty() && choice.channel == 0) {
         table_ = spread::table();
-        check(spread::open(*choice.table, open, &context_, &error), error);
+        check(spread::open(*choice.table, open, &context, &error), error);
     } else {
-        check(table_->open(&open, &context_, &error), error);
+        check(table_->open(&open, &context, &error), error);
     }
+    context_ = owned(*table_, context);
+    open_cpu_ = [options] {
+        PgkmOpen beside = options;
+        beside.struct_size = sizeof beside;
+        beside.device = -1;
+        beside.tuning = {}; // what is forced may be a strategy of the device
+        PgkmError failure = {};
+        PgkmContext *opened = nullptr;
+        check(cpu_backend()->open(&beside, &opened, &failure), failure);
+        return owned(*cpu_backend(), opened);
+    };
+}
+
+Session::Session(const BackendChoice &choice, PgkmContext *context,
+                 std::function<std::shared_ptr<PgkmContext>()> open_cpu)
+    : table_(choice.table), devices_(1), context_(owned(*choice.table, context)), open_cpu_(std::move(open_cpu))
+{
+}
+
+Session::Session(std::shared_ptr<PgkmContext> cpu) : table_(cpu_backend()), devices_(1), context_(std::move(cpu)) {}
+
+std::shared_ptr<PgkmContext> Session::cpu()
+{
+    if (cpu_ == nullptr)
+        cpu_ = table_ == cpu_backend() ? context_ : open_cpu_();
+    return cpu_;
 }
 
 Session::~Session()
 {
     unload();
-    table_->close(context_);
+}
+
+ThreadPool &Session::pool()
+{
+    return cpu::pool_of(cpu().get());
+}
+
+void Session::run_tasks(std::int64_t tasks, std::int64_t threads, const ThreadPool::Body &body)
+{
+    if (std::min(tasks, threads) > 1)
+        return parallel_for(pool(), tasks, threads, body);
+    for (std::int64_t task = 0; task < tasks; ++task)
+        body(task, 0);
 }
 
 void Session::load(const PgkmPoints &points)
@@ -43,7 +93,7 @@ void Session::load(const PgkmPoints &points)
     unload();
     points_ = points;
     PgkmError error = {};
-    check(table_->load(context_, &points_, &data_, &error), error);
+    check(table_->load(context_.get(), &points_, &data_, &error), error);
 }
 
 void Session::unload()

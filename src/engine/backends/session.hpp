@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "engine/backends/registry.hpp"
 #include "numeric/error.hpp"
 #include "numeric/platform.hpp"
+#include "numeric/thread_pool.hpp"
 
 namespace pgkm {
 
@@ -33,8 +35,10 @@ inline bool same_points(const PgkmPoints &a, const PgkmPoints &b)
 class Session {
   public:
     Session(const BackendChoice &choice, const PgkmOpen &options);
-    // Takes over a context of the choice's backend that is open already.
-    Session(const BackendChoice &choice, PgkmContext *context) : table_(choice.table), devices_(1), context_(context) {}
+    // Takes over a context of the choice's backend that is open already. open_cpu: finds what cpu() says.
+    Session(const BackendChoice &choice, PgkmContext *context, std::function<std::shared_ptr<PgkmContext>()> open_cpu);
+    // The CPU's, in the context of a session that lasts longer.
+    explicit Session(std::shared_ptr<PgkmContext> cpu);
     ~Session();
     Session(const Session &) = delete;
     Session &operator=(const Session &) = delete;
@@ -49,7 +53,12 @@ class Session {
     const PgkmBackend *table() const { return table_; }
     // As many as were asked for.
     std::int32_t devices() const { return devices_; }
-    PgkmContext *context() { return context_; }
+    // The CPU backend's context, whose threads and memory all work of the job in this process shares: the session's
+    // own, or, beside a device's, one that is opened when it is first asked for.
+    std::shared_ptr<PgkmContext> cpu();
+    ThreadPool &pool();
+    // Runs body(task, worker) for every task in [0, tasks) on up to so many threads of that pool; one needs no pool.
+    void run_tasks(std::int64_t tasks, std::int64_t threads, const ThreadPool::Body &body);
     // What the backend has of the loaded rows.
     PgkmData *data() { return data_; }
 
@@ -86,7 +95,9 @@ class Session {
 
     const PgkmBackend *table_;
     const std::int32_t devices_;
-    PgkmContext *context_ = nullptr;
+    std::shared_ptr<PgkmContext> context_;
+    std::function<std::shared_ptr<PgkmContext>()> open_cpu_;
+    std::shared_ptr<PgkmContext> cpu_; // as soon as it was asked for
     PgkmData *data_ = nullptr;
     PgkmPoints points_ = {};
     bool own_ = false; // what is loaded came by load_own()

@@ -44,7 +44,8 @@ std::unique_ptr<Models> fit_on(const BackendChoice &choice, const PgkmOpen &open
                                const PgkmRequest &request, Monitor &monitor)
 {
     if (is_spread(request)) {
-        Workplace place(nodes::nodes_choice(), nodes::open_nodes(request, choice, open), open.threads);
+        PgkmContext *const all = nodes::open_nodes(request, choice, open);
+        Workplace place(nodes::nodes_choice(), all, open.threads, [all] { return nodes::cpu_of(all); });
         monitor.enter(PGKM_LOADING);
         return algorithm.fit(request, &place, monitor);
     }

@@ -1,6 +1,7 @@
 // workplace.hpp - where a job works: an open backend with its rows, and what was found out about them.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <utility>
 
@@ -31,8 +32,9 @@ class KeptStatistics {
 struct Workplace {
     Workplace(const BackendChoice &choice, const PgkmOpen &open) : threads(open.threads), session(choice, open) {}
     // In a context of the choice's backend that is open already.
-    Workplace(const BackendChoice &choice, PgkmContext *context, std::int32_t threads)
-        : threads(threads), session(choice, context)
+    Workplace(const BackendChoice &choice, PgkmContext *context, std::int32_t threads,
+              std::function<std::shared_ptr<PgkmContext>()> open_cpu)
+        : threads(threads), session(choice, context, std::move(open_cpu))
     {
     }
 

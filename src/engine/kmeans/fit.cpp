@@ -64,7 +64,6 @@ std::unique_ptr<Models> fit(const PgkmRequest &request, Workplace *place, Monito
                     {},
                     request.want_labels != 0,
                     request.want_distances != 0,
-                    place->threads,
                     request.settings.memory_limit,
                     restarts_at_once(request, place->session.devices())};
     for (const PgkmGroup &group : groups_of(request))

@@ -254,11 +254,7 @@ class Fitter {
         if (session_.table()->fit_sizes != nullptr)
             return session_;
         if (!for_sizes_) {
-            PgkmOpen open = {};
-            open.threads = task_.threads;
-            open.memory_limit = task_.memory_limit;
-            open.host = monitor_.host();
-            for_sizes_ = std::make_unique<Session>(cpu_choice(), open);
+            for_sizes_ = std::make_unique<Session>(session_.cpu());
             for_sizes_->load(rows_.points());
         }
         return *for_sizes_;

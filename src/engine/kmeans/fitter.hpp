@@ -14,9 +14,7 @@ struct FitTask {
     std::vector<std::int64_t> k; // of each group; or several of the only group, each of which has a model
     bool want_labels;
     bool want_distances;
-    // For what is done beside the backend.
-    std::int32_t threads = 1;
-    std::uint64_t memory_limit = 0; // bytes; 0: none
+    std::uint64_t memory_limit = 0; // bytes, for what is done beside the backend; 0: none
     std::int32_t at_once = 1; // restarts, of all k, that go to the backend together, as restarts_at_once() has them
     bool want_means = false;  // and masses
 };

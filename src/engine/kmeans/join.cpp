@@ -31,11 +31,11 @@ class Joiner {
     {
     }
 
-    void run(std::int32_t k, std::int32_t threads)
+    void run(std::int32_t k, ThreadPool &pool)
     {
         const double operations = 0.5 * centres_.d * centres_.k() * centres_.k();
-        const double useful = std::min<double>(threads, 1.0 + operations / thread_operations);
-        parallel_for(centres_.k(), static_cast<std::int64_t>(useful),
+        const double useful = std::min<double>(pool.size(), 1.0 + operations / thread_operations);
+        parallel_for(pool, centres_.k(), static_cast<std::int64_t>(useful),
                      [&](std::int64_t i, int) { find_partner(static_cast<std::int32_t>(i)); });
         for (std::int32_t left = centres_.k(); left > k;)
             left -= join_next();
@@ -138,10 +138,10 @@ class Joiner {
 
 } // namespace
 
-void join_clusters(Centres &centres, std::int32_t k, std::int32_t threads, const Monitor &monitor)
+void join_clusters(Centres &centres, std::int32_t k, ThreadPool &pool, const Monitor &monitor)
 {
     if (k < centres.k())
-        Joiner(centres, monitor).run(k, threads);
+        Joiner(centres, monitor).run(k, pool);
 }
 
 } // namespace pgkm

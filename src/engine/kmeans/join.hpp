@@ -10,6 +10,7 @@
 
 #include "engine/job/monitor.hpp"
 #include "numeric/platform.hpp"
+#include "numeric/thread_pool.hpp"
 
 namespace pgkm {
 
@@ -24,7 +25,7 @@ struct Centres {
 
 // Leaves `k` of them, 1 <= k <= centres.k(), in their order; the union of two stands where the later one stood. Of
 // pairs of equal cost the one whose later cluster comes first is joined, then that whose earlier one does. About d K^2
-// / 2 multiply-adds for K clusters at the beginning, by up to `threads` threads.
-void join_clusters(Centres &centres, std::int32_t k, std::int32_t threads, const Monitor &monitor);
+// / 2 multiply-adds for K clusters at the beginning, on threads of the pool.
+void join_clusters(Centres &centres, std::int32_t k, ThreadPool &pool, const Monitor &monitor);
 
 } // namespace pgkm

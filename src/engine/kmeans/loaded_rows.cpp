@@ -10,7 +10,6 @@
 #include "engine/kmeans/batch_order.hpp"
 #include "engine/kmeans/options.hpp"
 #include "engine/nodes/nodes.hpp"
-#include "numeric/thread_pool.hpp"
 #include "numeric/contract.hpp"
 #include "numeric/error.hpp"
 #include "numeric/index.hpp"
@@ -22,10 +21,10 @@ namespace {
 constexpr std::int32_t values_per_poll = 1 << 21;
 
 // For a copy, which fresh memory takes most of the time of: one for some milliseconds of it.
-std::int64_t threads_for(const PgkmPoints &points, int most)
+std::int64_t threads_for(const PgkmPoints &points)
 {
     constexpr std::int64_t values_per_thread = 4 << 20;
-    return std::min<std::int64_t>(most, points.n * points.d / values_per_thread + 1);
+    return points.n * points.d / values_per_thread + 1;
 }
 
 // Rows of zeros are rows as others are.
@@ -52,25 +51,24 @@ LoadedRows::LoadedRows(const PgkmRequest &request, const PgkmOptions &options, S
     : points_(request.points), is_spread_(is_spread(request)), has_moments_(options.tol > 0.0)
 {
     const std::vector<PgkmGroup> groups = groups_of(request);
-    const int threads = pgkm_cpu_threads(&request.settings);
     for (const PgkmGroup &group : groups)
         add_group(group.n);
     if (request.n_groups > 0)
-        gather(groups, threads, monitor);
+        gather(groups, session, monitor);
     if (are_transformed(options))
         transform(options, session, monitor);
     if (options.batch_size > 0)
-        bring_into_batch_order(options.seed, threads, monitor);
+        bring_into_batch_order(options.seed, session, monitor);
     summarise(session, monitor);
 }
 
 LoadedRows::LoadedRows(const LoadedRows &from, const std::vector<std::int64_t> &order,
-                       const std::vector<std::int64_t> &sizes, int threads, Session &session, Monitor &monitor)
+                       const std::vector<std::int64_t> &sizes, Session &session, Monitor &monitor)
     : points_(from.points_), has_moments_(from.has_moments_)
 {
     for (const std::int64_t size : sizes)
         add_group(size);
-    bring_into_order(order, threads, monitor);
+    bring_into_order(order, session, monitor);
     summarise(session, monitor);
 }
 
@@ -99,14 +97,14 @@ void LoadedRows::summarise(Session &session, const Monitor &monitor)
 }
 
 // Brings the groups together: a backend works on rows that lie together.
-void LoadedRows::gather(const std::vector<PgkmGroup> &groups, int threads, const Monitor &monitor)
+void LoadedRows::gather(const std::vector<PgkmGroup> &groups, Session &session, const Monitor &monitor)
 {
     points_.n = groups_.back().first_row + groups_.back().n;
     const std::size_t row_bytes = shape_of(points_).row_bytes();
     values_.reset(new std::byte[at(points_.n) * row_bytes]);
     if (groups[0].weights != nullptr)
         weights_.reset(new double[at(points_.n)]);
-    parallel_for(std::ssize(groups), threads_for(points_, threads), [&](std::int64_t task, int) {
+    session.run_tasks(std::ssize(groups), threads_for(points_), [&](std::int64_t task, int) {
         monitor.poll();
         const PgkmGroup &group = groups[at(task)];
         const std::size_t first = at(groups_[at(task)].first_row);
@@ -161,7 +159,7 @@ void LoadedRows::transform_here(PgkmMetric metric, const Monitor &monitor)
     points_.values = values_.get();
 }
 
-void LoadedRows::bring_into_batch_order(std::uint64_t seed, int threads, const Monitor &monitor)
+void LoadedRows::bring_into_batch_order(std::uint64_t seed, Session &session, const Monitor &monitor)
 {
     std::vector<std::int64_t> rows;
     for (const LoadedGroup &group : groups_) {
@@ -169,11 +167,11 @@ void LoadedRows::bring_into_batch_order(std::uint64_t seed, int threads, const M
         for (const std::int64_t row : order_)
             rows.push_back(group.first_row + row);
     }
-    bring_into_order(rows, threads, monitor);
+    bring_into_order(rows, session, monitor);
 }
 
 // Rows of points_, whose memory may be this one's, into memory of their own.
-void LoadedRows::bring_into_order(const std::vector<std::int64_t> &order, int threads, const Monitor &monitor)
+void LoadedRows::bring_into_order(const std::vector<std::int64_t> &order, Session &session, const Monitor &monitor)
 {
     const PgkmPoints from = points_;
     const auto *const rows = static_cast<const std::byte *>(from.values);
@@ -185,7 +183,7 @@ void LoadedRows::bring_into_order(const std::vector<std::int64_t> &order, int th
     if (from.weights != nullptr)
         weights_.reset(new double[order.size()]);
     const std::int64_t rows_per_task = values_per_poll / from.d + 1, tasks = (points_.n - 1) / rows_per_task + 1;
-    parallel_for(tasks, threads_for(points_, threads), [&](std::int64_t task, int) {
+    session.run_tasks(tasks, threads_for(points_), [&](std::int64_t task, int) {
         monitor.poll();
         const std::int64_t last = std::min((task + 1) * rows_per_task, points_.n);
         for (std::size_t i = at(task * rows_per_task); i < at(last); ++i) {

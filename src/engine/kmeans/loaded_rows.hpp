@@ -31,7 +31,7 @@ class LoadedRows {
     // Rows of `from`, which this server holds, as they are: row i is its row order[i], and groups of `sizes` rows lie
     // one behind the other. It is loaded instead.
     LoadedRows(const LoadedRows &from, const std::vector<std::int64_t> &order, const std::vector<std::int64_t> &sizes,
-               int threads, Session &session, Monitor &monitor);
+               Session &session, Monitor &monitor);
     LoadedRows(const LoadedRows &) = delete;
     LoadedRows &operator=(const LoadedRows &) = delete;
 
@@ -46,12 +46,12 @@ class LoadedRows {
 
   private:
     void add_group(std::int64_t n);
-    void gather(const std::vector<PgkmGroup> &groups, int threads, const Monitor &monitor);
+    void gather(const std::vector<PgkmGroup> &groups, Session &session, const Monitor &monitor);
     void transform(const PgkmOptions &options, Session &session, const Monitor &monitor);
     template <typename T>
     void transform_here(PgkmMetric metric, const Monitor &monitor);
-    void bring_into_batch_order(std::uint64_t seed, int threads, const Monitor &monitor);
-    void bring_into_order(const std::vector<std::int64_t> &order, int threads, const Monitor &monitor);
+    void bring_into_batch_order(std::uint64_t seed, Session &session, const Monitor &monitor);
+    void bring_into_order(const std::vector<std::int64_t> &order, Session &session, const Monitor &monitor);
     void summarise(Session &session, const Monitor &monitor);
     std::vector<Summary> load(Session &session, bool want_moments) const;
 

@@ -7,17 +7,16 @@
 
 #include "engine/rows/cluster_sums.hpp"
 #include "numeric/index.hpp"
-#include "numeric/thread_pool.hpp"
 
 namespace pgkm {
 namespace {
 
 // The mean over clusters of the largest (spread + spread) / distance of the means. A pair whose means coincide says
 // nothing, as in scikit-learn.
-double davies_bouldin(const Model &model, const std::vector<double> &spreads, int threads, const Monitor &monitor)
+double davies_bouldin(const Model &model, const std::vector<double> &spreads, ThreadPool &pool, const Monitor &monitor)
 {
     std::vector<double> worst(at(model.k), 0.0);
-    parallel_for(model.k, threads, [&](std::int64_t i, int) {
+    pool.run(model.k, [&](std::int64_t i, int) {
         monitor.poll();
         for (std::int64_t j = 0; j < model.k; ++j) {
             const double *const means = model.means.data();
@@ -58,7 +57,7 @@ double information_criterion(const Model &model, double n)
 
 } // namespace
 
-PgkmQuality quality_of(const Model &model, const std::function<std::vector<double>()> &find_spreads, int threads,
+PgkmQuality quality_of(const Model &model, const std::function<std::vector<double>()> &find_spreads, ThreadPool &pool,
                        const Monitor &monitor)
 {
     const double rows = mass_of_all(model.masses);
@@ -71,7 +70,7 @@ PgkmQuality quality_of(const Model &model, const std::function<std::vector<doubl
     const double within = spreads[at(model.k)], silhouettes = spreads[at(model.k) + 1];
     for (std::size_t j = 0; j < at(model.k); ++j)
         spreads[j] = model.masses[j] > 0.0 ? spreads[j] / model.masses[j] : NAN; // of no mass: passed over
-    quality.davies_bouldin = davies_bouldin(model, spreads, threads, monitor);
+    quality.davies_bouldin = davies_bouldin(model, spreads, pool, monitor);
     quality.simplified_silhouette = silhouettes / rows;
     if (model.k < rows)
         quality.calinski_harabasz = calinski_harabasz(model, rows, within);

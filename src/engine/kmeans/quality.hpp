@@ -7,6 +7,7 @@
 #include "engine/kmeans/fit.hpp"
 #include "engine/job/monitor.hpp"
 #include "numeric/platform.hpp"
+#include "numeric/thread_pool.hpp"
 
 namespace pgkm {
 
@@ -14,7 +15,7 @@ namespace pgkm {
 // labelled rows (as in scikit-learn), the simplified silhouette relative to its centroids, and the Bayesian information
 // criterion; not the silhouette. The model has means and masses; find_spreads() gives the spreads of LabelledRows
 // (rows/cluster_sums.hpp). The figures do not depend on the number of threads. Throws Error(PGKM_CANCELLED).
-PgkmQuality quality_of(const Model &model, const std::function<std::vector<double>()> &find_spreads, int threads,
+PgkmQuality quality_of(const Model &model, const std::function<std::vector<double>()> &find_spreads, ThreadPool &pool,
                        const Monitor &monitor);
 
 } // namespace pgkm

@@ -161,7 +161,7 @@ class Refiner {
     {
         std::vector<T> &centroids = search.trial.centroids;
         Centres centres = {{centroids.begin(), centroids.end()}, search.trial.masses, d()};
-        join_clusters(centres, search.k, fits_.task.threads, fits_.monitor);
+        join_clusters(centres, search.k, fits_.session.pool(), fits_.monitor);
         centroids.resize(centres.centroids.size());
         for (std::int64_t first = 0; first < std::int64_t{search.k} * d(); first += d()) {
             fits_.monitor.poll();

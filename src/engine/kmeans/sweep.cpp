@@ -32,14 +32,14 @@ class Sweep {
     void judge(Model &model) const
     {
         const LoadedGroup &group = rows_.groups()[0];
-        const LabelledRows labelled = {rows_.points(), model.labels.data(), model.k, place_.threads,
+        const LabelledRows labelled = {rows_.points(), model.labels.data(), model.k, place_.session.pool(),
                                        [this] { monitor_.poll(); }};
         const auto spreads = [&] {
             return is_spread(request_)
                        ? nodes::cluster_sums(place_.session.data(), model.centroids, model.k, model.means)
                        : labelled.spreads(model.means.data(), model.centroids.data());
         };
-        model.quality = quality_of(model, spreads, place_.threads, monitor_);
+        model.quality = quality_of(model, spreads, place_.session.pool(), monitor_);
         if (sample_.empty())
             return;
         const double heaviest = group.summary.max_weight;

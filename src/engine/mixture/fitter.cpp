@@ -16,7 +16,6 @@
 #include "engine/nodes/chunk_sums.hpp"
 #include "numeric/error.hpp"
 #include "numeric/index.hpp"
-#include "numeric/thread_pool.hpp"
 
 namespace pgkm {
 namespace {
@@ -32,7 +31,7 @@ class MixtureFitter {
   public:
     MixtureFitter(const PgkmRequest &request, Workplace &place, Monitor &monitor)
         : request_(request), options_(request.mixture), session_(place.session), monitor_(monitor),
-          pool_(request.n_groups > 1 ? place.threads : 1), points_(request.points)
+          threads_(place.threads), points_(request.points)
     {
         for (const PgkmGroup &group : groups_of(request)) {
             all_.push_back(k_.size());
@@ -77,7 +76,7 @@ class MixtureFitter {
 
     void for_each(std::size_t count, const std::function<void(std::size_t)> &body)
     {
-        pool_.run(static_cast<std::int64_t>(count), [&](std::int64_t i, int) {
+        session_.run_tasks(static_cast<std::int64_t>(count), threads_, [&](std::int64_t i, int) {
             poll_();
             body(at(i));
         });
@@ -314,7 +313,7 @@ class MixtureFitter {
     Session &session_;
     Monitor &monitor_;
     const Poll poll_ = [this] { monitor_.poll(); };
-    ThreadPool pool_;
+    const std::int32_t threads_;
     std::vector<std::size_t> all_;           // 0, 1, ... : the groups
     std::vector<std::int64_t> k_;            // of each group
     std::vector<PgkmProblem> problems_;      // likewise: its rows

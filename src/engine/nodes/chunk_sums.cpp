@@ -98,7 +98,7 @@ void RowBlocks::finish(const Body &body)
 }
 
 ChunkSums::ChunkSums(Session &session, const Call &call, const PgkmPoints &shape)
-    : session_(session), context_(*cpu::self(session.context())), shape_(shape), call_(call),
+    : session_(session), context_(*cpu::self(session.cpu().get())), shape_(shape), call_(call),
       sums_(is_mixture() ? cpu::begin_em_step(context_, shape.n, shape.d, *call.mixtures, wants_sums())
                          : cpu::begin_moments(context_, shape.n, shape.d, shape.weights != nullptr))
 {

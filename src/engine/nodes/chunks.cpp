@@ -19,11 +19,10 @@ constexpr std::int64_t rows_per_poll = 1 << 14;
 
 // Leaves those rows of a chunk that lie in the buckets.
 template <typename T>
-void keep_drawn(const PgkmPoints &points, const PgkmOpen &open, std::int32_t bits,
+void keep_drawn(const PgkmPoints &points, Session &session, const PgkmHost &host, std::int32_t bits,
                 const std::vector<std::uint64_t> &buckets, ShareState &state)
 {
-    cpu::Context context(without_strategies(open), open.threads);
-    const cpu::BlockRunner runner(context, true);
+    const cpu::BlockRunner runner(*cpu::self(session.cpu().get()), true);
     const PgkmPoints all = clustered(points, state);
     const cpu::SeedRows<T> rows = {static_cast<const T *>(all.values), all.weights, all.n, all.d};
     const cpu::Buffer<std::uint64_t> keys = cpu::find_keys(runner, rows);
@@ -32,7 +31,7 @@ void keep_drawn(const PgkmPoints &points, const PgkmOpen &open, std::int32_t bit
     state.drawn = 0;
     for (std::int64_t i = 0; i < rows.n; ++i) {
         if (i % rows_per_poll == 0)
-            poll(open.host);
+            poll(host);
         if (!std::binary_search(buckets.begin(), buckets.end(), bucket_of(keys[static_cast<std::size_t>(i)], bits)))
             continue;
         values.insert(values.end(), rows.row(i), rows.row(i) + rows.d);
@@ -100,8 +99,9 @@ void Chunks::draw(std::int32_t bits, const std::vector<std::uint64_t> &buckets, 
             ask_and_merge(share);
         },
         [&](const PgkmPoints &chunk, ShareState &state) {
-            cpu::with_element(chunk,
-                              [&](auto element) { keep_drawn<decltype(element)>(chunk, open_, bits, buckets, state); });
+            cpu::with_element(chunk, [&](auto element) {
+                keep_drawn<decltype(element)>(chunk, session_, open_.host, bits, buckets, state);
+            });
         });
 }
 

@@ -46,6 +46,7 @@ class Chunks {
     bool labels_have_changed();
 
     std::int64_t n() const { return source_.n; }
+    Session &session() { return session_; }
 
   private:
     using Prepare = std::function<void(const PgkmPoints &, ShareState &)>;

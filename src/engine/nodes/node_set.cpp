@@ -38,6 +38,18 @@ void NodeSet::load(const PgkmPoints &points)
         session_.emplace(choice_, own_open());
 }
 
+std::shared_ptr<PgkmContext> NodeSet::cpu()
+{
+    if (chunks_)
+        return chunks_->session().cpu();
+    if (!session_) {
+        PgkmOpen open = own_open();
+        open.tuning = {}; // what is forced may be a strategy of a device
+        session_.emplace(cpu_choice(), open);
+    }
+    return session_->cpu();
+}
+
 // Of the backend here, which also stops when another server has failed.
 PgkmOpen NodeSet::own_open()
 {
@@ -149,7 +161,7 @@ std::vector<Bytes> NodeSet::ask_servers(const Writer &request, const Chunks::Ste
                 raise(*node, error);
             bytes_moved_ += request.bytes().size();
         }
-        if (session_)
+        if (has_rows())
             own = std::async(std::launch::async, [&] { serve_own(here); });
         replies = gather(own);
     } catch (...) {
@@ -179,9 +191,9 @@ bool NodeSet::call(Call call, Iteration iteration)
     const std::vector<Bytes> replies =
         ask_servers(request, [&](Share &share) { changed = share.call(own.room.call, iteration); });
     Results results(rows);
-    if (session_)
+    if (has_rows())
         results.give(own, call, true);
-    bool first = !session_;
+    bool first = !has_rows();
     merge_replies(replies, [&](Reader &reply) {
         changed = reply.get<std::uint8_t>() != 0 || changed;
         ShareCall found(call, rows, 0, false);

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <future>
+#include <memory>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -26,6 +27,9 @@ class NodeSet {
     // served by the backend of `choice`.
     NodeSet(const PgkmRequest &request, const BackendChoice &choice, const PgkmOpen &open);
 
+    // The CPU's context of the job: that of the session for the rows that are here, or of one without rows.
+    std::shared_ptr<PgkmContext> cpu();
+
     // The rows of this server, which stay the caller's. Their element and d are those of all nodes.
     void load(const PgkmPoints &points);
 
@@ -38,7 +42,8 @@ class NodeSet {
     bool call(Call call, Iteration iteration);
 
     const PgkmPoints &points() const { return points_; } // of this server
-    std::int64_t n() const;                              // of all servers, or chunks
+    bool has_rows() const { return points_.n > 0; }
+    std::int64_t n() const; // of all servers, or chunks
     Chunks *chunks() { return chunks_ ? &*chunks_ : nullptr; }
     const PgkmOpen &open() const { return open_; }
     RowShape shape() const { return {n(), points_.d, points_.element}; }
@@ -59,7 +64,7 @@ class NodeSet {
     PgkmOpen open_;
     BackendChoice choice_;
     PgkmPoints points_ = {};
-    std::optional<Session> session_;
+    std::optional<Session> session_; // of the rows here, or for cpu() alone
     std::optional<Chunks> chunks_;
     std::atomic<bool> stop_{false}; // what is served here
     // That failed, in a way that ends the job. A fault of a device does not: the others' answers come first.

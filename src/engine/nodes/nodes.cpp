@@ -186,6 +186,11 @@ PgkmContext *open_nodes(const PgkmRequest &request, const BackendChoice &choice,
     return reinterpret_cast<PgkmContext *>(new NodeSet(request, choice, open));
 }
 
+std::shared_ptr<PgkmContext> cpu_of(PgkmContext *nodes)
+{
+    return reinterpret_cast<NodeSet *>(nodes)->cpu();
+}
+
 void transform(PgkmData *data, const std::vector<double> &center, const std::vector<double> &scale, PgkmMetric metric)
 {
     NodeSet &nodes = self(data);

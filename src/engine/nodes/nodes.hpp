@@ -7,6 +7,7 @@
 // labels nor factors gives each row to the component of the nearest mean.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "engine/api.h"
@@ -18,6 +19,8 @@ namespace pgkm::nodes {
 // A session with the request's nodes; `choice` serves the rows of this server. Throws Error.
 BackendChoice nodes_choice();
 PgkmContext *open_nodes(const PgkmRequest &request, const BackendChoice &choice, const PgkmOpen &open);
+// What Session::cpu() says of such a context.
+std::shared_ptr<PgkmContext> cpu_of(PgkmContext *nodes);
 
 // Brings the rows of all servers into the space of the distance (rows/prepare.hpp), from what they were at first.
 void transform(PgkmData *data, const std::vector<double> &center, const std::vector<double> &scale, PgkmMetric metric);

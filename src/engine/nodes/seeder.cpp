@@ -207,10 +207,8 @@ std::vector<std::vector<T>> choose_among(NodeSet &nodes, const PgkmProblem &prob
     const std::vector<Int128> totals = sum_of<Operation::seed_masses, T>(
         nodes, sampled.size(), static_cast<std::int32_t>(sampled.size()), problem.weight_exponent);
     const std::vector<T> values = side_by_side(sampled);
-    PgkmOpen open = without_strategies(nodes.open());
-    open.host.progress = nullptr;
-    cpu::Context context(open, open.threads);
-    const cpu::BlockRunner runner(context, true);
+    const std::shared_ptr<PgkmContext> context = nodes.cpu();
+    const cpu::BlockRunner runner(*cpu::self(context.get()), true);
     std::vector<std::vector<T>> chosen;
     for (const std::int64_t row : cpu::choose_among(runner, values.data(), nodes.points().d, totals, problem.k, params))
         chosen.push_back(sampled[static_cast<std::size_t>(row)]);

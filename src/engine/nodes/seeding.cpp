@@ -33,18 +33,45 @@ bool is_ascending(const std::vector<Value> &values)
 } // namespace
 
 template <typename T>
-Seeding<T>::Seeding(const PgkmPoints &all, const PgkmOpen &open, std::int32_t bits, bool ordered)
-    : points(all), context(without_strategies(open), open.threads),
-      runner(context, true), rows{static_cast<const T *>(all.values), all.weights, all.n, all.d},
-      order(ordered ? cpu::canonical_order(runner, rows) : cpu::Buffer<cpu::RowNumber>()),
-      masses(runner, order, cpu::find_keys(runner, rows), bits), nearest_(context.budget, all.n),
-      labels_(context.budget, nearest_.size())
+Seeding<T>::Seeding(const PgkmPoints &points, std::shared_ptr<PgkmContext> context, std::int32_t bits, bool ordered)
+    : context_(std::move(context)), runner_(*cpu::self(context_.get()), true),
+      points_(points), rows_{static_cast<const T *>(points.values), points.weights, points.n, points.d},
+      order_(ordered ? cpu::canonical_order(runner_, rows_) : cpu::Buffer<cpu::RowNumber>()),
+      masses_(std::make_unique<KeyMasses>(runner_, order_, cpu::find_keys(runner_, rows_), bits)),
+      nearest_(runner_.budget(), points.n), labels_(runner_.budget(), nearest_.size())
 {
+    runner_.budget().add(*this);
+}
+
+template <typename T>
+Seeding<T>::~Seeding()
+{
+    runner_.budget().remove(*this);
+}
+
+// While iterations run, on any of their threads: nobody seeds.
+template <typename T>
+void Seeding<T>::give_up()
+{
+    if (!is_at_rest_)
+        return;
+    masses_.reset();
+    order_ = {};
+    nearest_ = {};
+    labels_ = {};
+}
+
+template <typename T>
+void Seeding<T>::rest()
+{
+    forget_trials();
+    is_at_rest_ = true;
 }
 
 template <typename T>
 void Seeding<T>::begin()
 {
+    is_at_rest_ = false;
     std::fill(nearest_.begin(), nearest_.end(), std::numeric_limits<double>::infinity());
     std::fill(labels_.begin(), labels_.end(), 0);
     forget_trials();
@@ -61,9 +88,9 @@ void Seeding<T>::with_mass(Body &&body) const
     case Mass::one:
         return body([](std::int64_t) { return std::uint64_t{1}; });
     case Mass::weight:
-        return body([&](std::int64_t row) { return static_cast<std::uint64_t>(quantise(rows.weights[row], scale_)); });
+        return body([&](std::int64_t row) { return static_cast<std::uint64_t>(quantise(rows_.weights[row], scale_)); });
     case Mass::square:
-        return body([&](std::int64_t row) { return rows.mass(row, nearest_[static_cast<std::size_t>(row)], scale_); });
+        return body([&](std::int64_t row) { return rows_.mass(row, nearest_[static_cast<std::size_t>(row)], scale_); });
     }
 }
 
@@ -71,7 +98,7 @@ template <typename T>
 Changes Seeding<T>::take_changes()
 {
     Changes all;
-    masses.take_changes([&](std::uint32_t bucket, Int128 difference) {
+    masses_->take_changes([&](std::uint32_t bucket, Int128 difference) {
         while (difference != 0) {
             const auto part = static_cast<std::int64_t>(std::clamp<Int128>(difference, INT64_MIN, INT64_MAX));
             all.buckets.push_back(bucket);
@@ -85,10 +112,10 @@ Changes Seeding<T>::take_changes()
 template <typename T>
 Changes Seeding<T>::weigh(Mass kind, std::int32_t exponent)
 {
-    require_shape(kind >= Mass::one && kind <= Mass::square && (kind != Mass::weight || rows.weights != nullptr));
+    require_shape(kind >= Mass::one && kind <= Mass::square && (kind != Mass::weight || rows_.weights != nullptr));
     mass_ = kind;
     scale_ = power_of_two(clamp_exponent(exponent));
-    with_mass([&](auto mass_of) { masses.sum(mass_of); });
+    with_mass([&](auto mass_of) { masses_->sum(mass_of); });
     return take_changes();
 }
 
@@ -97,9 +124,9 @@ template <typename T>
 std::int64_t Seeding<T>::run_end(std::int64_t place, std::int64_t end) const
 {
     const T *content = row_at(place);
-    const auto same = [&](cpu::RowNumber row) { return compare_content(content, rows.row(row), rows.d) == 0; };
-    const cpu::RowNumber *const next = order.begin() + place + 1, *const last = order.begin() + end;
-    return next == last || !same(*next) ? place + 1 : std::partition_point(next, last, same) - order.begin();
+    const auto same = [&](cpu::RowNumber row) { return compare_content(content, rows_.row(row), rows_.d) == 0; };
+    const cpu::RowNumber *const next = order_.begin() + place + 1, *const last = order_.begin() + end;
+    return next == last || !same(*next) ? place + 1 : std::partition_point(next, last, same) - order_.begin();
 }
 
 template <typename T>
@@ -107,14 +134,14 @@ UInt128 Seeding<T>::run_mass(std::int64_t place, std::int64_t end) const
 {
     UInt128 sum = 0;
     with_mass([&](auto mass_of) {
-        if (rows.weights == nullptr) { // they are equal in all
-            sum = UInt128{mass_of(masses.row_at(place))} * static_cast<std::uint64_t>(end - place);
+        if (rows_.weights == nullptr) { // they are equal in all
+            sum = UInt128{mass_of(masses_->row_at(place))} * static_cast<std::uint64_t>(end - place);
             return;
         }
         for (std::int64_t next = place; next < end; ++next) {
             if (next % rows_per_task == 0)
-                runner.poll();
-            sum += mass_of(masses.row_at(next));
+                runner_.poll();
+            sum += mass_of(masses_->row_at(next));
         }
     });
     return sum;
@@ -123,24 +150,24 @@ UInt128 Seeding<T>::run_mass(std::int64_t place, std::int64_t end) const
 template <typename T>
 Runs<T> Seeding<T>::runs(std::int32_t bits, std::uint8_t with_values, const std::vector<std::uint64_t> &buckets)
 {
-    require_shape((bits == masses.bits() || bits == 64) && is_ascending(buckets));
-    const std::size_t row_bytes = with_values == 0 ? 0 : static_cast<std::size_t>(rows.d) * sizeof(T);
+    require_shape((bits == masses_->bits() || bits == 64) && is_ascending(buckets));
+    const std::size_t row_bytes = with_values == 0 ? 0 : static_cast<std::size_t>(rows_.d) * sizeof(T);
     Runs<T> found;
     for (const std::uint64_t bucket : buckets) {
-        runner.poll();
-        const std::uint64_t own = bits == 64 ? bucket_of(bucket, masses.bits()) : bucket;
-        std::int64_t place = masses.place_of(own);
-        const std::int64_t end = masses.place_of(own + 1);
+        runner_.poll();
+        const std::uint64_t own = bits == 64 ? bucket_of(bucket, masses_->bits()) : bucket;
+        std::int64_t place = masses_->place_of(own);
+        const std::int64_t end = masses_->place_of(own + 1);
         if (bits == 64) // the first row that has the key
-            place = std::partition_point(order.begin() + place, order.begin() + end,
-                                         [&](auto row) { return row_key(rows.row(row), rows.d) < bucket; }) -
-                    order.begin();
+            place = std::partition_point(order_.begin() + place, order_.begin() + end,
+                                         [&](auto row) { return row_key(rows_.row(row), rows_.d) < bucket; }) -
+                    order_.begin();
         while (place < end && bucket_of(key_at(place), bits) == bucket) {
             const std::int64_t next = run_end(place, end);
             found.keys.push_back(key_at(place));
             found.masses.push_back(split_unsigned(run_mass(place, next)));
             if (with_values != 0)
-                found.values.insert(found.values.end(), row_at(place), row_at(place) + rows.d);
+                found.values.insert(found.values.end(), row_at(place), row_at(place) + rows_.d);
             check_reply(found.keys.size() * (sizeof(std::uint64_t) + sizeof(PgkmInt128) + row_bytes));
             place = next;
         }
@@ -160,9 +187,9 @@ void Seeding<T>::meet(const std::vector<T> &values, std::int32_t first, Nearer &
     PgkmAssignment wanted = {};
     wanted.labels = labels.data();
     wanted.distances = squares.data();
-    session->assign(rows.n, static_cast<std::int32_t>(own.size()) / rows.d, own.data(), wanted);
+    session->assign(rows_.n, static_cast<std::int32_t>(own.size()) / rows_.d, own.data(), wanted);
     trials_.reset();
-    for_rows(runner, rows.n, [&](std::size_t row, std::size_t) {
+    for_rows(runner_, rows_.n, [&](std::size_t row, std::size_t) {
         if (squares[row] < nearest_[row]) {
             nearer(static_cast<std::int64_t>(row), squares[row]);
             nearest_[row] = squares[row];
@@ -174,25 +201,25 @@ void Seeding<T>::meet(const std::vector<T> &values, std::int32_t first, Nearer &
 template <typename T>
 double Seeding<T>::largest() const
 {
-    return trials_ != nullptr ? trials_->largest() : cpu::largest_square(runner, rows, nearest_.data());
+    return trials_ != nullptr ? trials_->largest() : cpu::largest_square(runner_, rows_, nearest_.data());
 }
 
 template <typename T>
 void Seeding<T>::add_chosen(const T *row)
 {
-    chosen_.emplace_back(row, row + rows.d);
+    chosen_.emplace_back(row, row + rows_.d);
     chosen_rows_.push_back(chosen_.back().data());
 }
 
 template <typename T>
 double Seeding<T>::add(std::int32_t first, const std::vector<T> &values)
 {
-    check_rows(values, rows.d);
+    check_rows(values, rows_.d);
     require_shape(first == static_cast<std::int32_t>(chosen_.size()));
     trial_rows_.clear();
     meet(values, first, [](std::int64_t, double) {}); // masses are summed anew
     const double left = largest();                    // this may fail, too: what failed is served again
-    for (std::size_t at = 0; at < values.size(); at += static_cast<std::size_t>(rows.d))
+    for (std::size_t at = 0; at < values.size(); at += static_cast<std::size_t>(rows_.d))
         add_chosen(values.data() + at);
     return left;
 }
@@ -205,8 +232,8 @@ void Seeding<T>::make_trials()
     const auto n_chosen = static_cast<std::int32_t>(chosen_.size());
     // A request that was cancelled may have left others.
     require_shape(std::none_of(labels_.begin(), labels_.end(), [&](std::int32_t label) { return label >= n_chosen; }));
-    auto made = std::make_unique<cpu::SeedTrials<T>>(runner, rows, nearest_.data(), labels_.data(),
-                                                     cpu::max_seed_candidates, rows, 0.0);
+    auto made = std::make_unique<cpu::SeedTrials<T>>(runner_, rows_, nearest_.data(), labels_.data(),
+                                                     cpu::max_seed_candidates, rows_, 0.0);
     made->group(chosen_rows_); // there are none if this fails
     trials_ = std::move(made);
 }
@@ -217,13 +244,13 @@ std::vector<UInt128> Seeding<T>::gains_by_distances(const std::vector<T> &values
 {
     LargeArray<double> squares(nearest_.size());
     std::vector<UInt128> gains;
-    for (auto row = values.begin(); row != values.end(); row += rows.d) {
-        std::vector<T> trial(row, row + rows.d);
+    for (auto row = values.begin(); row != values.end(); row += rows_.d) {
+        std::vector<T> trial(row, row + rows_.d);
         PgkmAssignment wanted = {};
         wanted.distances = squares.data();
-        session->assign(rows.n, 1, trial.data(), wanted);
-        std::vector<std::uint64_t> each(static_cast<std::size_t>(rows.n / rows_per_task + 1), 0);
-        for_rows(runner, rows.n, [&](std::size_t r, std::size_t task) { // 2^14 masses below 2^46
+        session->assign(rows_.n, 1, trial.data(), wanted);
+        std::vector<std::uint64_t> each(static_cast<std::size_t>(rows_.n / rows_per_task + 1), 0);
+        for_rows(runner_, rows_.n, [&](std::size_t r, std::size_t task) { // 2^14 masses below 2^46
             each[task] += lost_mass(static_cast<std::int64_t>(r), squares[r]);
         });
         gains.push_back(std::accumulate(each.begin(), each.end(), UInt128{0}));
@@ -234,13 +261,13 @@ std::vector<UInt128> Seeding<T>::gains_by_distances(const std::vector<T> &values
 template <typename T>
 std::vector<cpu::GainBounds> Seeding<T>::gains(const std::vector<T> &values)
 {
-    check_rows(values, rows.d);
+    check_rows(values, rows_.d);
     require_shape(mass_ == Mass::square && !chosen_.empty() &&
-                  values.size() <= std::size_t{cpu::max_seed_candidates} * static_cast<std::size_t>(rows.d));
+                  values.size() <= std::size_t{cpu::max_seed_candidates} * static_cast<std::size_t>(rows_.d));
     std::vector<cpu::GainBounds> bounds;
     trial_gains_.clear();
     trial_rows_.clear();
-    if (cpu_data(*session) == nullptr || order.size() == 0) {
+    if (cpu_data(*session) == nullptr || order_.size() == 0) {
         trial_gains_ = gains_by_distances(values);
         std::transform(trial_gains_.begin(), trial_gains_.end(), std::back_inserter(bounds), bounds_of);
         trial_rows_ = values;
@@ -248,7 +275,7 @@ std::vector<cpu::GainBounds> Seeding<T>::gains(const std::vector<T> &values)
         make_trials();
         std::vector<T> own = values; // which the trials look at until one is chosen
         std::vector<const T *> candidates;
-        for (auto row = own.begin(); row != own.end(); row += rows.d)
+        for (auto row = own.begin(); row != own.end(); row += rows_.d)
             candidates.push_back(&*row);
         bounds = trials_->bound_gains(candidates, scale_);
         trial_rows_ = std::move(own);
@@ -259,7 +286,7 @@ std::vector<cpu::GainBounds> Seeding<T>::gains(const std::vector<T> &values)
 template <typename T>
 std::vector<PgkmInt128> Seeding<T>::exact_gains(const std::vector<std::int32_t> &which)
 {
-    const auto n_trials = static_cast<std::int32_t>(trial_rows_.size()) / rows.d;
+    const auto n_trials = static_cast<std::int32_t>(trial_rows_.size()) / rows_.d;
     require_shape(!which.empty() && which.front() >= 0 && which.back() < n_trials && is_ascending(which));
     std::vector<UInt128> gains;
     if (trial_gains_.empty())
@@ -275,14 +302,14 @@ std::vector<PgkmInt128> Seeding<T>::exact_gains(const std::vector<std::int32_t> 
 template <typename T>
 Changes Seeding<T>::choose(std::int32_t best)
 {
-    require_shape(best >= 0 && best < static_cast<std::int32_t>(trial_rows_.size()) / rows.d && mass_ == Mass::square);
-    const auto row = trial_rows_.begin() + std::ptrdiff_t{best} * rows.d;
-    const std::vector<T> values(row, row + rows.d);
+    require_shape(best >= 0 && best < static_cast<std::int32_t>(trial_rows_.size()) / rows_.d && mass_ == Mass::square);
+    const auto row = trial_rows_.begin() + std::ptrdiff_t{best} * rows_.d;
+    const std::vector<T> values(row, row + rows_.d);
     const auto index = static_cast<std::int32_t>(chosen_.size());
     if (trial_gains_.empty()) {
-        trials_->choose(best, index, scale_, [&](std::int64_t r, std::uint64_t mass) { masses.subtract(r, mass); });
+        trials_->choose(best, index, scale_, [&](std::int64_t r, std::uint64_t mass) { masses_->subtract(r, mass); });
     } else {
-        meet(values, index, [&](std::int64_t r, double square) { masses.subtract(r, lost_mass(r, square)); });
+        meet(values, index, [&](std::int64_t r, double square) { masses_->subtract(r, lost_mass(r, square)); });
     }
     const double left = largest();
     trial_rows_.clear();
@@ -301,9 +328,9 @@ std::vector<PgkmInt128> Seeding<T>::masses_of_chosen(std::int32_t count, std::in
 {
     require_shape(count >= 1 && static_cast<std::size_t>(count) == chosen_.size());
     PgkmProblem problem = {};
-    problem.n_rows = rows.n;
+    problem.n_rows = rows_.n;
     problem.weight_exponent = clamp_exponent(exponent);
-    const std::vector<Int128> sums = cpu::masses_by_label(runner, points, problem, labels_.data(), chosen_.size());
+    const std::vector<Int128> sums = cpu::masses_by_label(runner_, points_, problem, labels_.data(), chosen_.size());
     std::vector<PgkmInt128> out(sums.size());
     std::transform(sums.begin(), sums.end(), out.begin(), split);
     return out;

@@ -54,19 +54,24 @@ struct Runs {
     }
 };
 
+// It takes a good part of the memory that iterations have afterwards. Where these need it, it is given up, and the next
+// restart makes it anew.
 template <typename T>
-struct Seeding {
-    // open: of the backend that serves the points, which may be another one; its host lasts as long as this. Rows that
-    // are not ordered have no places.
-    Seeding(const PgkmPoints &points, const PgkmOpen &open, std::int32_t bits, bool ordered);
+struct Seeding final : private cpu::Spare {
+    // context: of the CPU in this process, whichever backend serves the points. Rows that are not ordered have no
+    // places.
+    Seeding(const PgkmPoints &points, std::shared_ptr<PgkmContext> context, std::int32_t bits, bool ordered);
+    ~Seeding();
+    Seeding(const Seeding &) = delete;
+    Seeding &operator=(const Seeding &) = delete;
 
     // Forgets the chosen rows.
     void begin();
-    void forget_trials()
-    {
-        trials_.reset();
-        trial_rows_.clear();
-    }
+    // Rows are seeded: only begin() comes next.
+    void rest();
+    bool is_at_rest() const { return is_at_rest_; }
+    bool was_given_up() const { return masses_ == nullptr; }
+    std::int32_t bits() const { return masses_->bits(); }
 
     // Sums the masses of all rows by bucket.
     Changes weigh(Mass kind, std::int32_t exponent);
@@ -83,26 +88,26 @@ struct Seeding {
     std::vector<PgkmInt128> masses_of_chosen(std::int32_t count, std::int32_t exponent);
 
     Session *session = nullptr; // of the request at hand
-    const PgkmPoints points;
-    cpu::Context context;
-    const cpu::BlockRunner runner;
-    const cpu::SeedRows<T> rows;
-    const cpu::Buffer<cpu::RowNumber> order;
-    KeyMasses masses;
 
   private:
+    void give_up() override;
+    void forget_trials()
+    {
+        trials_.reset();
+        trial_rows_.clear();
+    }
     template <typename Body>
     void with_mass(Body &&body) const;
     Changes take_changes();
-    const T *row_at(std::int64_t place) const { return rows.row(masses.row_at(place)); }
-    std::uint64_t key_at(std::int64_t place) const { return row_key(row_at(place), rows.d); }
+    const T *row_at(std::int64_t place) const { return rows_.row(masses_->row_at(place)); }
+    std::uint64_t key_at(std::int64_t place) const { return row_key(row_at(place), rows_.d); }
     std::int64_t run_end(std::int64_t place, std::int64_t end) const;
     UInt128 run_mass(std::int64_t place, std::int64_t end) const;
     // Of a row, if a row at this distance is chosen.
     std::uint64_t lost_mass(std::int64_t row, double square) const
     {
         const double own = nearest_[static_cast<std::size_t>(row)];
-        return square < own ? rows.mass(row, own, scale_) - rows.mass(row, square, scale_) : 0;
+        return square < own ? rows_.mass(row, own, scale_) - rows_.mass(row, square, scale_) : 0;
     }
     template <typename Nearer>
     void meet(const std::vector<T> &values, std::int32_t first, Nearer &&nearer);
@@ -110,6 +115,14 @@ struct Seeding {
     void make_trials();
     double largest() const;
     void add_chosen(const T *row);
+
+    const std::shared_ptr<PgkmContext> context_;
+    const cpu::BlockRunner runner_;
+    const PgkmPoints points_;
+    const cpu::SeedRows<T> rows_;
+    bool is_at_rest_ = false;
+    cpu::Buffer<cpu::RowNumber> order_;
+    std::unique_ptr<KeyMasses> masses_; // NULL when memory is given up
 
     Mass mass_ = Mass::one; // by which rows are drawn at the moment, and its scale
     double scale_ = 1.0;

@@ -95,8 +95,7 @@ std::vector<PgkmInt128> Share::moments(const std::vector<double> &ranges)
     const std::vector<double> own = this->ranges();
     for (std::size_t i = 0; i < 2 * d; ++i)
         require_shape(i < d ? all[i] <= own[i] : all[i] >= own[i]);
-    cpu::Context context(without_strategies(open_), open_.threads);
-    cpu::Data data = {context, points_};
+    cpu::Data data = {*cpu::self(session_.cpu().get()), points_};
     const std::vector<Int128> found =
         cpu::moment_sums(data, whole(), {all.data(), all.data() + d, nullptr, nullptr, all.back()});
     std::vector<PgkmInt128> sums(found.size());
@@ -165,7 +164,7 @@ std::vector<double> Share::cluster_sums(std::int32_t k, const std::vector<double
     require_shape(k >= 1 && centroids.size() == static_cast<std::size_t>(k) * static_cast<std::size_t>(points_.d) &&
                   means.size() == centroids.size());
     const LargeArray<std::int32_t> labels = nearest_labels(session_, points_, k, centroids.data());
-    const LabelledRows rows = {points_, labels.data(), k, open_.threads, [&] { poll(open_.host); }};
+    const LabelledRows rows = {points_, labels.data(), k, session_.pool(), [&] { poll(open_.host); }};
     return rows.spreads(means.data(), centroids.data());
 }
 
@@ -174,10 +173,10 @@ void Share::seed_begin(std::int32_t bits)
 {
     require_shape(bits >= 0 && bits <= most_bucket_bits);
     auto seeding = std::static_pointer_cast<Seeding<T>>(state_.seeding);
-    if (seeding == nullptr || seeding->masses.bits() != bits) {
+    if (seeding == nullptr || seeding->was_given_up() || seeding->bits() != bits) {
         seeding.reset();
         state_.seeding.reset();
-        state_.seeding = seeding = std::make_shared<Seeding<T>>(points_, open_, bits, !state_.unordered);
+        state_.seeding = seeding = std::make_shared<Seeding<T>>(points_, session_.cpu(), bits, !state_.unordered);
     }
     seeding->begin();
 }
@@ -185,7 +184,7 @@ void Share::seed_begin(std::int32_t bits)
 template <typename T>
 Seeding<T> &Share::seeding()
 {
-    if (state_.seeding == nullptr)
+    if (state_.seeding == nullptr || static_cast<Seeding<T> *>(state_.seeding.get())->is_at_rest())
         throw Error(PGKM_INVALID, "a node was asked to seed before it was told to begin");
     auto &seeding = *static_cast<Seeding<T> *>(state_.seeding.get());
     seeding.session = &session_;

@@ -51,13 +51,6 @@ PgkmPoints clustered(PgkmPoints points, const ShareState &state);
 // The rows as the CPU backend has loaded them; NULL where that is not the session's.
 cpu::Data *cpu_data(Session &session);
 
-// Of work on the CPU: what is forced may be a strategy of a device.
-inline PgkmOpen without_strategies(PgkmOpen open)
-{
-    open.tuning = {};
-    return open;
-}
-
 // Refuses an answer of so many bytes before it takes the memory. Throws Error(PGKM_LIMIT).
 void check_reply(std::size_t bytes);
 // One or more rows of d values.

@@ -49,7 +49,7 @@ bool Share::iterate(Call &call, bool first)
     require_shape(call.function == Function::assign && call.assignments->totals != nullptr &&
                   call.assignments->masses != nullptr);
     if (first && state_.seeding != nullptr) // until the next restart
-        static_cast<Seeding<T> *>(state_.seeding.get())->forget_trials();
+        static_cast<Seeding<T> *>(state_.seeding.get())->rest();
     cpu::Data *const data = state_.passing ? nullptr : cpu_data(session_);
     const bool changed = data == nullptr ? assign_rows<T>(call, first) : go_on<T>(*data, call, first);
     state_.centroids = centroids_of(*call.problems, shape_of(points_));

@@ -112,8 +112,7 @@ void reduce(const PgkmRequest &request, Workplace &place, Monitor &monitor, Pgkm
     } catch (const Error &error) {
         if (error.status() != PGKM_UNSUPPORTED || request.settings.backend != PGKM_BACKEND_CUDA)
             throw;
-        const Work work = work_of(request, {nullptr, nullptr, request.points.n, 1});
-        Session cpu(cpu_choice(), open_options(request, threads_of(request, work), monitor.host()));
+        Session cpu(place.session.cpu());
         reduce_on(cpu, request, monitor, out);
         throw;
     }

@@ -8,7 +8,6 @@
 #include "engine/api.h"
 #include "numeric/index.hpp"
 #include "numeric/reduction.hpp"
-#include "numeric/thread_pool.hpp"
 
 namespace pgkm {
 namespace {
@@ -53,7 +52,6 @@ std::vector<double> LabelledRows::spreads(const double *means, const double *cen
     const SumPlan plan = plan_sums(points.n, block_rows, values, 1);
     std::vector<double> memory(at(plan.memory()), 0.0);
     OrderedSums sums(plan, memory.data());
-    ThreadPool pool(threads);
     const auto run = [&](std::int64_t tasks, const auto &body) { pool.run(tasks, body); };
     const std::int64_t rows_per_poll = (1 << 22) / (std::int64_t{k} * points.d) + 1;
     const auto add = [&](const ReductionTask &task, double *into, int) {

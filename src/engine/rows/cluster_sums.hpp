@@ -7,6 +7,7 @@
 
 #include "backend/backend.h"
 #include "numeric/platform.hpp"
+#include "numeric/thread_pool.hpp"
 
 namespace pgkm {
 
@@ -15,7 +16,7 @@ struct LabelledRows {
     const PgkmPoints points;
     const std::int32_t *const labels;
     const std::int32_t k;
-    const int threads;
+    ThreadPool &pool;
     const std::function<void()> poll; // may throw
 
     // Of each cluster the weighted distances to its mean; then of all rows their squares, and the silhouettes relative

@@ -7,7 +7,6 @@
 
 #include "numeric/contract.hpp"
 #include "numeric/index.hpp"
-#include "numeric/thread_pool.hpp"
 
 namespace pgkm {
 namespace {
@@ -109,8 +108,8 @@ std::vector<double> silhouettes(const LabelledRows &rows, const std::vector<std:
 {
     const double scale = power_of_two(scale_exponent(reach));
     std::vector<double> found(sample.size());
-    ThreadPool pool(silhouette_threads(rows.threads, rows.k));
-    pool.run(static_cast<std::int64_t>((sample.size() + lanes - 1) / lanes), [&](std::int64_t task, int) {
+    const auto tasks = static_cast<std::int64_t>((sample.size() + lanes - 1) / lanes);
+    parallel_for(rows.pool, tasks, silhouette_threads(rows.pool.size(), rows.k), [&](std::int64_t task, int) {
         const std::size_t first = at(task) * lanes, count = std::min(lanes, sample.size() - first);
         Pass<T> pass(rows, sample.data() + first, count);
         pass.run(scale);

@@ -141,7 +141,7 @@ class Grower {
 
     FitTask task_of(const std::vector<std::int64_t> &k, bool want_labels) const
     {
-        return {request_.kmeans, k, want_labels, false, place_.threads, request_.settings.memory_limit};
+        return {request_.kmeans, k, want_labels, false, request_.settings.memory_limit};
     }
 
     // Fits k clusters to the rows of each node, and sorts these rows by cluster. Models keep no labels.
@@ -159,7 +159,7 @@ class Grower {
                 order.insert(order.end(), first, first + ranges_[at(node)].n);
                 sizes.push_back(ranges_[at(node)].n);
             }
-            const LoadedRows rows(*rows_, order, sizes, place_.threads, place_.session, monitor_);
+            const LoadedRows rows(*rows_, order, sizes, place_.session, monitor_);
             models = fit_loaded(rows, task, place_.session, monitor_);
             place_.session.unload();
         }
