@@ -103,7 +103,10 @@ Reply Link::ask(Request request, int passed)
     }
     reply.error.text[sizeof reply.error.text - 1] = '\0';
     reply.error.sqlstate[sizeof reply.error.sqlstate - 1] = '\0';
-    if (reply.error.status < PGKM_OK || reply.error.status > PGKM_NODE_FAILED)
+    std::int32_t status; // looked at as a number, before it is taken for a status
+    static_assert(sizeof status == sizeof reply.error.status);
+    std::memcpy(&status, &reply.error.status, sizeof status);
+    if (status < PGKM_OK || status > PGKM_NODE_FAILED)
         reply.error.status = PGKM_DEVICE_ERROR;
     if (reply.error.status != PGKM_OK)
         throw Error(reply.error);
