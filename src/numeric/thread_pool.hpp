@@ -84,8 +84,13 @@ inline void parallel_for(ThreadPool &pool, std::int64_t tasks, std::int64_t thre
 {
     std::atomic<std::int64_t> next{0};
     pool.run(std::min(tasks, threads), [&](std::int64_t, int worker) {
-        for (std::int64_t task; (task = next.fetch_add(1)) < tasks;)
-            body(task, worker);
+        try {
+            for (std::int64_t task; (task = next.fetch_add(1)) < tasks;)
+                body(task, worker);
+        } catch (...) {
+            next.store(tasks);
+            throw;
+        }
     });
 }
 

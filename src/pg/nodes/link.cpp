@@ -165,7 +165,8 @@ bool link_cancelling(NodeLink *link, int milliseconds)
 
 static void finish_cancel(NodeLink *link)
 {
-    PQcancelFinish(link->cancel);
+    if (link->cancel != NULL)
+        PQcancelFinish(link->cancel);
     link->cancel = NULL;
 }
 #else
