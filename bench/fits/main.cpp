@@ -6,6 +6,8 @@
 //        [--line KIND,NxD,K]... [--file FILE.npy:K]... [--file FILE:NxD:K]...    these instead of the usual lines
 //        [--seeding k-means++,k-means||,random] [--whole 1]  seedings; a fit with default options, from loading to
 //        labels
+//        [--inits SEEDS]                                     instead, whole fits with k-means++ and k-means||:
+//        inits.hpp
 //        [--peer flash|sklearn|superkmeans]...               beside peers.py (PYTHON names the interpreter)
 //        [--repeats N] [--seed N] [--csv FILE] [--list 1]
 //        [--devices 0,1]      each fit is spread over these GPUs, of which the same one may come again
@@ -31,6 +33,7 @@
 
 #include "cpu/cpu_backend.hpp"
 #include "service/plugin.hpp"
+#include "inits.hpp"
 #include "report.hpp"
 
 namespace {
@@ -38,9 +41,9 @@ namespace {
 using Options = std::map<std::string, std::vector<std::string>>;
 
 constexpr const char *known[] = {
-    "plugin",   "threads",         "only",   "from", "seconds", "line",       "file",       "seeding",   "whole",
-    "peer",     "repeats",         "seed",   "csv",  "list",    "strategies", "assignment", "execution", "feature-sum",
-    "mass-sum", "instruction-set", "devices"};
+    "plugin",   "threads",         "only",    "from", "seconds", "line",       "file",       "seeding",   "whole",
+    "peer",     "repeats",         "seed",    "csv",  "list",    "strategies", "assignment", "execution", "feature-sum",
+    "mass-sum", "instruction-set", "devices", "inits"};
 
 Options parse(int argc, char **argv)
 {
@@ -184,6 +187,11 @@ class Run {
     {
         try {
             rows_.fill(line, wanted_.seed);
+            if (const int seeds = std::stoi(last(options_, "inits", "0")); seeds > 0) {
+                bench::compare_inits(line, rows_, settings_, seeds);
+                rows_.clear();
+                return;
+            }
             const bench::Figures figures = bench::measure(line, rows_, settings_, wanted_);
             std::vector<bench::Beside> beside;
             for (const auto &peer : peers_) {

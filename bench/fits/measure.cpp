@@ -8,15 +8,6 @@
 #include <stdexcept>
 
 namespace bench {
-namespace {
-
-constexpr double long_ms = 5000.0; // of seedings and whole fits: once is enough
-
-// What a job leaves behind.
-struct Ended {
-    PgkmJobProgress progress;
-    PgkmResult figures; // its arrays are gone
-};
 
 Ended run(const PgkmRequest &request)
 {
@@ -39,6 +30,10 @@ double ms_of(const Ended &ended, PgkmPhase phase)
 {
     return 1e3 * ended.progress.seconds[phase];
 }
+
+namespace {
+
+constexpr double long_ms = 5000.0; // of seedings and whole fits: once is enough
 
 // The jobs of one line.
 class Jobs {

@@ -59,6 +59,14 @@ struct Wanted {
     bool whole = false;
 };
 
+// What a job leaves behind.
+struct Ended {
+    PgkmJobProgress progress;
+    PgkmResult figures; // its arrays are gone
+};
+Ended run(const PgkmRequest &request);
+double ms_of(const Ended &ended, PgkmPhase phase);
+
 Figures measure(const Line &line, const Rows &rows, const PgkmSettings &settings, const Wanted &wanted);
 
 } // namespace bench

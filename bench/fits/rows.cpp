@@ -140,6 +140,14 @@ void draw_levels(Random &random, const std::vector<float> &classes, std::int32_t
     }
 }
 
+// Near a place, in steps of a hundredth: many rows are the same.
+void draw_towns(Random &random, const std::vector<float> &places, std::int32_t d, float *row)
+{
+    const float *place = any_centre(random, places, d);
+    for (std::int32_t f = 0; f < d; ++f)
+        row[f] = std::round(place[f] + 5.0F * random.normal()) / 100.0F;
+}
+
 constexpr Kind kinds[] = {
     {"blobs", 10, in_cube, draw_blobs},
     {"uniform", 0, nullptr, draw_uniform},
@@ -147,6 +155,7 @@ constexpr Kind kinds[] = {
     {"lognormal", 0, nullptr, draw_lognormal},
     {"directions", 10, in_gauss, draw_directions},
     {"levels", 30, in_gauss, draw_levels},
+    {"towns", 200, in_cube, draw_towns},
 };
 
 const Kind *find_kind(const std::string &name)

@@ -7,6 +7,7 @@
 //   lognormal   exp of N(0, 1.5)
 //   directions  unit vectors near a space of ten dimensions, as embeddings are
 //   levels      columns of 0 and 1: attributes of five levels, drawn by one of 30 classes
+//   towns       near one of 200 places of [-1, 1]^d, in steps of 0.01: with few features many rows are the same
 #pragma once
 
 #include <cstdint>
