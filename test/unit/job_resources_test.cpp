@@ -9,6 +9,7 @@
 #include "engine/nodes/seeding.hpp"
 #include "numeric/contract.hpp"
 #include "stream_source.hpp"
+#include "support/assign_call.hpp"
 
 namespace {
 
@@ -135,11 +136,7 @@ TEST(JobMemory, IsCountedOnceForSeedingAndIterations)
     PgkmAssignment wanted = {};
     wanted.totals = totals.data();
     wanted.masses = masses.data();
-    pgkm::Call call = {};
-    call.function = pgkm::Function::assign;
-    call.n_problems = 1;
-    call.problems = &problem;
-    call.assignments = &wanted;
+    pgkm::Call call = pgkm::test::assign_call(problem, wanted);
     share.call(call, pgkm::nodes::Iteration::first);
     EXPECT_NO_THROW(pgkm::cpu::Buffer<std::byte>(budget, open.memory_limit - 10 * n));
     EXPECT_THROW(share.seeding<float>(), pgkm::Error);

@@ -12,6 +12,7 @@
 #include "engine/job/algorithm.hpp"
 #include "engine/nodes/fields.hpp"
 #include "engine/nodes/share.hpp"
+#include "support/assign_call.hpp"
 
 namespace {
 
@@ -64,11 +65,7 @@ Writer request_to_iterate()
     PgkmAssignment wanted = {};
     wanted.totals = totals.data();
     wanted.masses = masses.data();
-    pgkm::Call call = {};
-    call.function = pgkm::Function::assign;
-    call.n_problems = 1;
-    call.problems = &problem;
-    call.assignments = &wanted;
+    pgkm::Call call = pgkm::test::assign_call(problem, wanted);
     Writer writer(Operation::call, pgkm::Function::assign);
     pgkm::nodes::MessageFields fields(pgkm::Leg::write_call, {n, d, PGKM_FLOAT64}, writer);
     pgkm::fields(fields, call);

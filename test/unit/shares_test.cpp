@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "backend/shares.hpp"
+#include "support/assign_call.hpp"
 
 namespace pgkm {
 namespace {
@@ -29,11 +30,7 @@ TEST(Shares, AddTheirSumsAndHaveTheirRows)
     wanted.labels = labels.data();
     wanted.totals = totals.data();
     wanted.sizes = sizes.data();
-    Call call = {};
-    call.function = Function::assign;
-    call.n_problems = 1;
-    call.problems = &problem;
-    call.assignments = &wanted;
+    Call call = test::assign_call(problem, wanted);
     ShareCall first(call, shape, 0, false), second(call, shape, 3, false);
     EXPECT_EQ(first.problem().centroids, problem.centroids);
     for (ShareCall *share : {&first, &second}) {
