@@ -165,6 +165,32 @@ TEST(NodesCancelled, WhileATrialIsChosen)
     cancel_everywhere(before, choose, {choose, others, exactly}, &wanted);
 }
 
+// The second time it tells what it would have told the first time: no mass is taken twice, and none is left out.
+TEST(NodesCancelled, ATrialIsChosenAgain)
+{
+    for (const int chosen : {0, 14}) { // the sixteenth chosen row groups trials again
+        Requests before = {begin, add(0, 1), weigh};
+        for (int i = 0; i < chosen; ++i)
+            before.insert(before.end(), {gains, choose});
+        before.push_back(others);
+        pgkm::nodes::Bytes told;
+        for (int polls = INT_MAX;; polls = polls == INT_MAX ? 0 : polls + 1) {
+            Server server;
+            for (const Writer &asked : before)
+                ASSERT_EQ(server.ask(asked), PGKM_OK);
+            const PgkmStatus status = server.ask(choose, polls);
+            if (polls == INT_MAX)
+                told = server.reply.bytes();
+            else if (status == PGKM_OK)
+                break;
+            else
+                EXPECT_EQ(server.ask(choose), PGKM_OK) << polls;
+            EXPECT_TRUE(server.reply.bytes() == told) << polls;
+        }
+        EXPECT_GT(told.size(), 100U);
+    }
+}
+
 TEST(NodesCancelled, WhileTheyIterate)
 {
     for (const PgkmStatus status : cancel_everywhere({}, iterate, {far, iterate, far}))

@@ -68,14 +68,15 @@ class KeyMasses {
         add({-less.lower, -less.upper}, buckets_[static_cast<std::size_t>(row)]);
     }
 
-    // By how much sums have changed since the last call, or since 0: calls change(bucket, difference).
+    // By how much sums have changed since these changes were forgotten, or since 0: calls change(bucket, difference).
     template <typename Change>
-    void take_changes(Change &&change)
+    void for_changes(Change &&change) const
     {
         for (std::size_t bucket = 0; bucket < sums_.size(); ++bucket)
-            if (const Int128 difference = std::exchange(sums_[bucket], Sum{}).whole(); difference != 0)
+            if (const Int128 difference = sums_[bucket].whole(); difference != 0)
                 change(static_cast<std::uint32_t>(bucket), difference);
     }
+    void forget_change(std::uint32_t bucket) { sums_[bucket] = {}; }
 
   private:
     static constexpr int lower_bits = 23;

@@ -94,11 +94,12 @@ void Seeding<T>::with_mass(Body &&body) const
     }
 }
 
+// What is to be told once: it is forgotten when all of it stands here.
 template <typename T>
 Changes Seeding<T>::take_changes()
 {
     Changes all;
-    masses_->take_changes([&](std::uint32_t bucket, Int128 difference) {
+    masses_->for_changes([&](std::uint32_t bucket, Int128 difference) {
         while (difference != 0) {
             const auto part = static_cast<std::int64_t>(std::clamp<Int128>(difference, INT64_MIN, INT64_MAX));
             all.buckets.push_back(bucket);
@@ -106,6 +107,8 @@ Changes Seeding<T>::take_changes()
             difference -= part;
         }
     });
+    for (const std::uint32_t bucket : all.buckets)
+        masses_->forget_change(bucket);
     return all;
 }
 
@@ -199,12 +202,6 @@ void Seeding<T>::meet(const std::vector<T> &values, std::int32_t first, Nearer &
 }
 
 template <typename T>
-double Seeding<T>::largest() const
-{
-    return trials_ != nullptr ? trials_->largest() : cpu::largest_square(runner_, rows_, nearest_.data());
-}
-
-template <typename T>
 void Seeding<T>::add_chosen(const T *row)
 {
     chosen_.emplace_back(row, row + rows_.d);
@@ -218,23 +215,28 @@ double Seeding<T>::add(std::int32_t first, const std::vector<T> &values)
     require_shape(first == static_cast<std::int32_t>(chosen_.size()));
     trial_rows_.clear();
     meet(values, first, [](std::int64_t, double) {}); // masses are summed anew
-    const double left = largest();                    // this may fail, too: what failed is served again
+    // This may fail, too: what failed is served again.
+    const double left = cpu::largest_square(runner_, rows_, nearest_.data());
     for (std::size_t at = 0; at < values.size(); at += static_cast<std::size_t>(rows_.d))
         add_chosen(values.data() + at);
     return left;
 }
 
+// Trials that are grouped around the chosen rows; there are none if this fails.
 template <typename T>
-void Seeding<T>::make_trials()
+void Seeding<T>::group_trials()
 {
-    if (trials_ != nullptr)
+    if (auto trials = std::move(trials_)) {
+        trials->group_again(chosen_rows_);
+        trials_ = std::move(trials);
         return;
+    }
     const auto n_chosen = static_cast<std::int32_t>(chosen_.size());
     // A request that was cancelled may have left others.
     require_shape(std::none_of(labels_.begin(), labels_.end(), [&](std::int32_t label) { return label >= n_chosen; }));
     auto made = std::make_unique<cpu::SeedTrials<T>>(runner_, rows_, nearest_.data(), labels_.data(),
                                                      cpu::max_seed_candidates, rows_, 0.0);
-    made->group(chosen_rows_); // there are none if this fails
+    made->group(chosen_rows_);
     trials_ = std::move(made);
 }
 
@@ -272,7 +274,7 @@ std::vector<cpu::GainBounds> Seeding<T>::gains(const std::vector<T> &values)
         std::transform(trial_gains_.begin(), trial_gains_.end(), std::back_inserter(bounds), bounds_of);
         trial_rows_ = values;
     } else {
-        make_trials();
+        group_trials();
         std::vector<T> own = values; // which the trials look at until one is chosen
         std::vector<const T *> candidates;
         for (auto row = own.begin(); row != own.end(); row += rows_.d)
@@ -287,7 +289,8 @@ template <typename T>
 std::vector<PgkmInt128> Seeding<T>::exact_gains(const std::vector<std::int32_t> &which)
 {
     const auto n_trials = static_cast<std::int32_t>(trial_rows_.size()) / rows_.d;
-    require_shape(!which.empty() && which.front() >= 0 && which.back() < n_trials && is_ascending(which));
+    require_shape(!which.empty() && which.front() >= 0 && which.back() < n_trials && is_ascending(which) &&
+                  (trials_ != nullptr || !trial_gains_.empty()));
     std::vector<UInt128> gains;
     if (trial_gains_.empty())
         gains = trials_->find_gains({which.begin(), which.end()}, scale_);
@@ -299,6 +302,8 @@ std::vector<PgkmInt128> Seeding<T>::exact_gains(const std::vector<std::int32_t> 
     return out;
 }
 
+// What failed is served again: rows that have come nearer are not met twice, and their changes wait until they are
+// told.
 template <typename T>
 Changes Seeding<T>::choose(std::int32_t best)
 {
@@ -306,20 +311,21 @@ Changes Seeding<T>::choose(std::int32_t best)
     const auto row = trial_rows_.begin() + std::ptrdiff_t{best} * rows_.d;
     const std::vector<T> values(row, row + rows_.d);
     const auto index = static_cast<std::int32_t>(chosen_.size());
-    if (trial_gains_.empty()) {
-        trials_->choose(best, index, scale_, [&](std::int64_t r, std::uint64_t mass) { masses_->subtract(r, mass); });
+    auto trials = std::move(trials_); // there are none if this fails
+    double left = 0.0;
+    if (trials != nullptr && trial_gains_.empty()) {
+        trials->choose(best, index, scale_, [&](std::int64_t r, std::uint64_t mass) { masses_->subtract(r, mass); });
+        left = trials->largest();
     } else {
+        trials.reset(); // of other trials, or of a choice that failed
         meet(values, index, [&](std::int64_t r, double square) { masses_->subtract(r, lost_mass(r, square)); });
-    }
-    const double left = largest();
-    trial_rows_.clear();
-    add_chosen(values.data());
-    if (auto trials = std::move(trials_)) { // there are none if this fails
-        trials->group_again(chosen_rows_);
-        trials_ = std::move(trials);
+        left = cpu::largest_square(runner_, rows_, nearest_.data());
     }
     Changes changes = take_changes();
     changes.largest = left;
+    trial_rows_.clear();
+    add_chosen(values.data());
+    trials_ = std::move(trials);
     return changes;
 }
 

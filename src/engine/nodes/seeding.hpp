@@ -112,8 +112,7 @@ struct Seeding final : private cpu::Spare {
     template <typename Nearer>
     void meet(const std::vector<T> &values, std::int32_t first, Nearer &&nearer);
     std::vector<UInt128> gains_by_distances(const std::vector<T> &values);
-    void make_trials();
-    double largest() const;
+    void group_trials();
     void add_chosen(const T *row);
 
     const std::shared_ptr<PgkmContext> context_;
