@@ -260,21 +260,49 @@ TEST(RestartsPayApart, MayMakeMoreDevicesWorthIt)
 TEST(RestartsAtOnce, AreOfPlainFitsAlone)
 {
     const std::vector<double> rows = make_rows();
-    EXPECT_EQ(restarts_at_once(restarts(rows, 10), 1), 1);
-    EXPECT_EQ(restarts_at_once(restarts(rows, 10), 2), 8);
-    EXPECT_EQ(restarts_at_once(restarts(rows, 10), 3), 10);
-    EXPECT_EQ(restarts_at_once(sweep_to_8(rows, 1), 2), 7);
+    EXPECT_EQ(restarts_at_once(restarts(rows, 10), 1, enough), 1);
+    EXPECT_EQ(restarts_at_once(restarts(rows, 10), 2, enough), 8);
+    EXPECT_EQ(restarts_at_once(restarts(rows, 10), 3, enough), 10);
+    EXPECT_EQ(restarts_at_once(sweep_to_8(rows, 1), 2, enough), 7);
     PgkmRequest request = restarts(rows, 10);
     request.kmeans.init = PGKM_INIT_FIRST;
-    EXPECT_EQ(restarts_at_once(request, 2), 1);
+    EXPECT_EQ(restarts_at_once(request, 2, enough), 1);
     for (const auto change :
          {+[](PgkmOptions &options) { options.refine = 1; }, +[](PgkmOptions &options) { options.batch_size = 100; },
           +[](PgkmOptions &options) { options.max_radius = 1.0; },
           +[](PgkmOptions &options) { options.max_size = 100; }}) {
         request = restarts(rows, 10);
         change(request.kmeans);
-        EXPECT_EQ(restarts_at_once(request, 2), 1);
+        EXPECT_EQ(restarts_at_once(request, 2, enough), 1);
     }
+}
+
+// Without room on each device restarts go one by one, each by all devices: no call has several models.
+TEST(RestartsAtOnce, WantRoomOnEachDevice)
+{
+    const std::vector<double> rows = make_rows();
+    const PgkmRequest request = restarts(rows, 10);
+    const std::uint64_t own = n / 2 * d * sizeof(double), all = n * d * sizeof(double);
+    EXPECT_EQ(restarts_at_once(request, 2, own + 4 * all), 8);
+    EXPECT_EQ(restarts_at_once(request, 2, own + 4 * all - 1), 1);
+    EXPECT_EQ(restarts_at_once(request, 2, 0), 1) << "it is not known how much there is";
+    EXPECT_EQ(restarts_at_once(request, 2, UINT64_MAX), 8) << "there is no limit";
+}
+
+// What the engine is told of a limit: that of the request, or what was free on the devices that are open.
+TEST(RestartsAtOnce, KnowTheLimit)
+{
+    const auto memory = [](std::vector<std::int32_t> devices, std::uint64_t limit) {
+        PgkmOpen open = {};
+        open.threads = 1;
+        open.device_memory_limit = limit;
+        return Session(watched(std::move(devices)), open).device_memory();
+    };
+    EXPECT_EQ(memory({}, 0), UINT64_MAX);
+    EXPECT_EQ(memory({}, 7), 7U);
+    EXPECT_EQ(memory({0, 0}, 7), 7U);
+    EXPECT_GT(memory({0, 0}, 0), enough / 1024) << "half of what the host has";
+    EXPECT_LT(memory({0, 0}, 0), UINT64_MAX);
 }
 
 } // namespace

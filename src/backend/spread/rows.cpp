@@ -74,12 +74,6 @@ std::vector<Share> Rows::shares_of(const PgkmProblem &problem) const
     return shares;
 }
 
-bool Rows::have_room(const PgkmProblem &problem) const
-{
-    const auto rows = static_cast<std::uint64_t>(own_[0].n + 4 * problem.n_rows); // the first has most
-    return rows * shape().row_bytes() <= contexts_.device_memory();
-}
-
 PgkmData *Rows::gather(std::size_t context, const PgkmProblem &problem, PgkmError *error)
 {
     const Run &own = own_[context];

@@ -34,9 +34,6 @@ class Rows {
     // What the context has of them; loaded again after unload_own(). NULL with *error.
     PgkmData *data(std::size_t context, PgkmError *error);
 
-    // Whether each context has room for its own rows, and for all rows of the problem and a fit of them; no, where it
-    // is not known how much there is.
-    bool have_room(const PgkmProblem &problem) const;
     // The problem's rows, brought together on a context; they stay there until others come, or one of the next two
     // unloads them.
     PgkmData *gather(std::size_t context, const PgkmProblem &problem, PgkmError *error);

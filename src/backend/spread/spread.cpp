@@ -201,7 +201,8 @@ PgkmStatus run(PgkmData *data, Call call, PgkmError *error)
         if (!same)
             call_whole(rows, call, done);
         else if (call.function != Function::summarise && call.function != Function::assign &&
-                 rows.have_room(call.problems[0]))
+                 have_room({call.problems[0].n_rows, rows.shape().d, rows.shape().element},
+                           static_cast<std::int64_t>(rows.contexts().count()), rows.contexts().device_memory()))
             call_apart(rows, call, done);
         for (std::size_t i = 0; i < done.size(); ++i)
             if (done[i] == 0)
@@ -233,6 +234,17 @@ PgkmStatus open(const PgkmBackend &inner, const PgkmOpen &options, PgkmContext *
 {
     *context = nullptr;
     return guarded(error, [&] { *context = reinterpret_cast<PgkmContext *>(new Contexts(inner, options)); });
+}
+
+std::uint64_t device_memory(PgkmContext *context)
+{
+    return reinterpret_cast<Contexts *>(context)->device_memory();
+}
+
+bool have_room(const RowShape &rows, std::int64_t contexts, std::uint64_t device_memory)
+{
+    const std::int64_t most = (rows.n + contexts - 1) / contexts; // of their own
+    return static_cast<std::uint64_t>(most + 4 * rows.n) * rows.row_bytes() <= device_memory;
 }
 
 const PgkmBackend *table()

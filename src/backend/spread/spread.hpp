@@ -8,7 +8,7 @@
 
 #include <cstring>
 
-#include "backend/backend.h"
+#include "backend/calls.hpp"
 #include "numeric/platform.hpp"
 
 namespace pgkm::spread {
@@ -22,6 +22,13 @@ inline bool is_same_kind(const PgkmDevice &a, const PgkmDevice &b)
 
 // Opens `inner` on the options' devices, each by its number; the context is for table() alone.
 PgkmStatus open(const PgkmBackend &inner, const PgkmOpen &options, PgkmContext **context, PgkmError *error);
+
+// Device memory that each of its contexts may take, in bytes: its limit, or what was free. 0: not known.
+std::uint64_t device_memory(PgkmContext *context);
+
+// Whether each of so many contexts has room for its own ones of these rows, and for all of them and a fit: then it does
+// problems of the same rows by itself, with no word to the others. No, where it is not known how much memory there is.
+bool have_room(const RowShape &rows, std::int64_t contexts, std::uint64_t device_memory);
 
 // Its open() refuses: it does not know what to open.
 const PgkmBackend *table();

@@ -26,7 +26,8 @@ std::shared_ptr<PgkmContext> owned(const PgkmBackend &table, PgkmContext *contex
 } // namespace
 
 Session::Session(const BackendChoice &choice, const PgkmOpen &options)
-    : table_(choice.table), devices_(std::max(1, static_cast<std::int32_t>(choice.devices.size())))
+    : table_(choice.table), devices_(std::max(1, static_cast<std::int32_t>(choice.devices.size()))),
+      device_memory_limit_(options.device_memory_limit)
 {
     PgkmOpen open = options;
     open.struct_size = sizeof open;
@@ -68,6 +69,13 @@ std::shared_ptr<PgkmContext> Session::cpu()
     if (cpu_ == nullptr)
         cpu_ = table_ == cpu_backend() ? context_ : open_cpu_();
     return cpu_;
+}
+
+std::uint64_t Session::device_memory() const
+{
+    if (table_ == spread::table())
+        return spread::device_memory(context_.get());
+    return device_memory_limit_ == 0 ? UINT64_MAX : device_memory_limit_;
 }
 
 Session::~Session()

@@ -53,6 +53,8 @@ class Session {
     const PgkmBackend *table() const { return table_; }
     // As many as were asked for.
     std::int32_t devices() const { return devices_; }
+    // Bytes that each of several may take, as far as that is known here: a service may grant less. 0: not known.
+    std::uint64_t device_memory() const;
     // The CPU backend's context, whose threads and memory all work of the job in this process shares: the session's
     // own, or, beside a device's, one that is opened when it is first asked for.
     std::shared_ptr<PgkmContext> cpu();
@@ -95,6 +97,7 @@ class Session {
 
     const PgkmBackend *table_;
     const std::int32_t devices_;
+    const std::uint64_t device_memory_limit_ = 0; // 0: none
     std::shared_ptr<PgkmContext> context_;
     std::function<std::shared_ptr<PgkmContext>()> open_cpu_;
     std::shared_ptr<PgkmContext> cpu_; // as soon as it was asked for

@@ -65,7 +65,7 @@ std::unique_ptr<Models> fit(const PgkmRequest &request, Workplace *place, Monito
                     request.want_labels != 0,
                     request.want_distances != 0,
                     request.settings.memory_limit,
-                    restarts_at_once(request, place->session.devices())};
+                    restarts_at_once(request, place->session.devices(), place->session.device_memory())};
     for (const PgkmGroup &group : groups_of(request))
         task.k.push_back(group.k);
     std::vector<Model> models = request.k_last != 0 ? sweep(*place, *rows, task, request, monitor)

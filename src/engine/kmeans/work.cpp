@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "backend/spread/spread.hpp"
 #include "engine/kmeans/batch_order.hpp"
 #include "engine/kmeans/fit.hpp"
 #include "engine/kmeans/loaded_rows.hpp"
@@ -117,11 +118,15 @@ Extent extent_of(const PgkmRequest &request, const PgkmGroup &group)
             init == PGKM_INIT_KMEANS_PLUS_PLUS ? restarts * fit.k : 0.0};
 }
 
-std::int32_t at_once(const Extent &fit, std::int32_t devices)
+std::int32_t at_once(const PgkmRequest &request, const PgkmGroup &group, std::int32_t devices,
+                     std::uint64_t device_memory)
 {
     constexpr double per_device = 4.0; // some end early
-    return restarts_pay_apart(fit, devices) ? static_cast<std::int32_t>(std::min(fit.restarts, per_device * devices))
-                                            : 1;
+    const Extent fit = extent_of(request, group);
+    const RowShape rows = {group.n, request.points.d, request.points.element};
+    return restarts_pay_apart(fit, devices) && spread::have_room(rows, devices, device_memory)
+               ? static_cast<std::int32_t>(std::min(fit.restarts, per_device * devices))
+               : 1;
 }
 
 // What the models of restarts at once take more than that of one, here and on the way: the arrays of k x d.
@@ -132,7 +137,8 @@ double bytes_of_restarts(const PgkmRequest &request, const PgkmGroup &group, con
         return 0.0;
     const Extent extent = extent_of(request, group);
     const std::int32_t devices = settings.n_devices > 0 ? settings.n_devices : devices_worth(extent, PGKM_MOST_DEVICES);
-    return (at_once(extent, devices) - 1.0) * fit.k * fit.d * (8.0 + 2.0 * extent.value_bytes);
+    const std::uint64_t device_memory = settings.gpu_memory_limit == 0 ? UINT64_MAX : settings.gpu_memory_limit;
+    return (at_once(request, group, devices, device_memory) - 1.0) * fit.k * fit.d * (8.0 + 2.0 * extent.value_bytes);
 }
 
 // Three indices, by distances to all centroids and among these; silhouettes by distances of rows.
@@ -171,9 +177,9 @@ double bytes_of_fit(const Shape &fit, PgkmElement element, bool weighted, bool c
     return fit.n * per_row + fit.k * fit.d * (64.0 + 2.0 * size);
 }
 
-std::int32_t restarts_at_once(const PgkmRequest &request, std::int32_t devices)
+std::int32_t restarts_at_once(const PgkmRequest &request, std::int32_t devices, std::uint64_t device_memory)
 {
-    return request.n_groups > 0 ? 1 : at_once(extent_of(request, groups_of(request)[0]), devices);
+    return request.n_groups > 0 ? 1 : at_once(request, groups_of(request)[0], devices, device_memory);
 }
 
 Work work_of_clusters(const PgkmRequest &request, const PgkmGroup &group)

@@ -20,8 +20,9 @@ double operations_of_fit(const Shape &fit, const PgkmOptions &options);
 double bytes_of_fit(const Shape &fit, PgkmElement element, bool weighted, bool copied);
 
 // How many restarts, of all k, a backend on so many devices gets at once, so that each device does some by
-// itself; 1 where that does not pay or cannot be.
-std::int32_t restarts_at_once(const PgkmRequest &request, std::int32_t devices);
+// itself; 1 where that does not pay or cannot be. device_memory: bytes that each may take; 0: not known, which is no
+// room.
+std::int32_t restarts_at_once(const PgkmRequest &request, std::int32_t devices, std::uint64_t device_memory);
 
 // As Algorithm has them.
 Work work_of_clusters(const PgkmRequest &request, const PgkmGroup &group);
