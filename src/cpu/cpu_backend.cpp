@@ -94,6 +94,16 @@ ThreadPool &cpu::pool_of(PgkmContext *context)
     return self(context)->pool;
 }
 
+cpu::HeldMemory::HeldMemory(PgkmContext *context, std::uint64_t bytes) : context_(context), bytes_(bytes)
+{
+    self(context_)->budget.take(bytes_);
+}
+
+cpu::HeldMemory::~HeldMemory()
+{
+    self(context_)->budget.give_back(bytes_);
+}
+
 const PgkmBackend *cpu_backend()
 {
     static const PgkmBackend table = {PGKM_BACKEND_ABI,

@@ -2,6 +2,7 @@
 // in memory; and what the engine computes in its caller's thread.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 
 #include "backend/backend.h"
@@ -16,6 +17,19 @@ namespace cpu {
 
 // The threads of a context of this backend, for work between its calls.
 ThreadPool &pool_of(PgkmContext *context);
+
+// So many bytes of a context's memory, which something else allocates, from here to its end. Throws Error(PGKM_LIMIT).
+class HeldMemory {
+  public:
+    HeldMemory(PgkmContext *context, std::uint64_t bytes);
+    ~HeldMemory();
+    HeldMemory(const HeldMemory &) = delete;
+    HeldMemory &operator=(const HeldMemory &) = delete;
+
+  private:
+    PgkmContext *context_;
+    std::uint64_t bytes_;
+};
 
 // Bytes that the moments of n rows of d features take on so many threads: copies of the sums, and a block of
 // rows for each thread. Labels of weighted rows are not among them.

@@ -65,6 +65,17 @@ class Server {
     std::int64_t calls = 0, bytes_there = 0, bytes_back = 0;
     std::function<void(std::vector<std::byte> &)> forge; // changes its answers to this operation: the farthest rows
     std::uint32_t forged_operation = 4;
+    std::uint64_t forge_mark = 0; // what such an answer begins with
+
+    // Bytes that a job about this request would need.
+    std::uint64_t estimate(const std::vector<std::byte> &request) const
+    {
+        PgkmRequest asked = {};
+        asked.algorithm = PGKM_SHARE;
+        asked.points = points_;
+        asked.share = {request.data(), request.size(), share_};
+        return pgkm_request_estimate(&asked);
+    }
 
   private:
     static int call(void *arg, const void *request, std::size_t bytes, PgkmError *error)
@@ -115,10 +126,16 @@ class Server {
         *size = result.reply_bytes;
         std::uint32_t operation = 0;
         std::memcpy(&operation, self->request_.data() + 4, sizeof operation);
-        if (self->forge && operation == self->forged_operation) {
+        if (self->forge_mark != 0 && operation == self->forged_operation) {
+            *bytes = &self->forge_mark;
+            *size = sizeof self->forge_mark;
+        } else if (self->forge && operation == self->forged_operation) {
             const auto *begin = static_cast<const std::byte *>(result.reply);
-            self->forged_.assign(begin, begin + result.reply_bytes);
-            self->forge(self->forged_);
+            const auto *body = begin + sizeof(std::uint64_t); // nothing is held
+            std::vector<std::byte> forged(body, begin + result.reply_bytes);
+            self->forge(forged);
+            self->forged_.assign(begin, body);
+            self->forged_.insert(self->forged_.end(), forged.begin(), forged.end());
             *bytes = self->forged_.data();
             *size = self->forged_.size();
         }
@@ -155,6 +172,7 @@ class DeviceServer {
         self->answer_ = std::async(std::launch::async, [self, asked = pgkm::nodes::Bytes(begin, begin + bytes)] {
             pgkm::nodes::Reader reader(asked);
             pgkm::nodes::Writer writer;
+            writer.put(std::uint64_t{0}); // nothing is held
             pgkm::nodes::Share(self->session_, self->points_, self->state_, self->open_).serve(reader, writer);
             self->reply_ = writer;
         });
@@ -195,6 +213,12 @@ inline std::vector<double> numbers_of(const PgkmResult &result)
                                    static_cast<double>(result.n_iter), static_cast<double>(result.converged),
                                    result.inertia};
     const std::ptrdiff_t values = std::ptrdiff_t{result.k} * result.d;
+    if (result.means != nullptr) { // a mixture
+        numbers.push_back(result.log_likelihood);
+        numbers.insert(numbers.end(), result.weights, result.weights + result.k);
+        numbers.insert(numbers.end(), result.means, result.means + values);
+        return numbers;
+    }
     numbers.insert(numbers.end(), result.centroids, result.centroids + values);
     numbers.insert(numbers.end(), result.sizes, result.sizes + result.k);
     numbers.insert(numbers.end(), result.within_ss, result.within_ss + result.k);

@@ -113,13 +113,13 @@ std::uint64_t estimate_of(const Algorithm &algorithm, const PgkmRequest &request
 {
     double bytes = 0.0, rows = 0.0;
     for (PgkmGroup group : groups_of(request)) {
-        if (request.stream != nullptr) {
-            bytes += nodes::bytes_of_draws(group.n, std::max(request.k, std::min(request.k_last, group.n)),
-                                           request.points.d);
+        const std::int64_t k = std::max(request.k, std::min(request.k_last, group.n));
+        if (is_spread(request))
+            bytes += nodes::bytes_of_draws(group.n, k, request.points.d);
+        if (request.stream != nullptr)
             group.n = std::min(group.n, request.stream->most);
-        } else if (request.n_nodes > 0) {
-            group.n = request.points.n; // the others' memory is theirs
-        }
+        else if (request.n_nodes > 0) // the others' memory is theirs, but there are as many clusters
+            group.n = std::max(request.points.n, std::min(group.n, k));
         bytes += algorithm.group_bytes(request, group) + (request.n_groups > 0 ? copied_bytes(request, group) : 0.0);
         rows += static_cast<double>(group.n);
     }

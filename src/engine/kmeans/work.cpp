@@ -11,6 +11,7 @@
 #include "engine/kmeans/options.hpp"
 #include "engine/kmeans/refine.hpp"
 #include "engine/kmeans/sweep.hpp"
+#include "engine/nodes/nodes.hpp"
 #include "engine/rows/silhouette.hpp"
 #include "engine/kmeans/size_bounds.hpp"
 #include "numeric/contract.hpp"
@@ -206,12 +207,13 @@ double bytes_of_clusters(const PgkmRequest &request, const PgkmGroup &group)
     const double ordered = in_batches ? fit.n * bytes_per_ordered_row : 0.0;
     const double bounded = sizes_are_bounded(request.kmeans) ? bytes_of_sizes(fit) : 0.0;
     const double labelled = request.kmeans.max_radius > 0.0 ? 12.0 * fit.n : bytes_of_restarts(request, group, fit);
+    const double calls = nodes::bytes_of_calls(request, 8.0 * fit.k * fit.d, 16.0 * fit.k * (fit.d + 1.0));
+    const double beside = swept + bounded + labelled + calls;
     if (request.kmeans.refine == 0)
-        return bytes_of_fit(fit, request.points.element, weighted, copied) + swept + ordered + bounded + labelled;
+        return bytes_of_fit(fit, request.points.element, weighted, copied) + ordered + beside;
     // More clusters, two copies of the centroids, and one in float64 with its figures.
     const Shape split = {fit.n, fit.d, clusters_of_split(fit.k)};
-    return bytes_of_fit(split, request.points.element, weighted, copied) + swept + bounded + labelled +
-           split.k * (fit.d * 32.0 + 200.0);
+    return bytes_of_fit(split, request.points.element, weighted, copied) + beside + split.k * (fit.d * 32.0 + 200.0);
 }
 
 } // namespace pgkm

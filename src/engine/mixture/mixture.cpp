@@ -8,6 +8,7 @@
 #include "engine/kmeans/work.hpp"
 #include "engine/mixture/fitter.hpp"
 #include "engine/mixture/options.hpp"
+#include "engine/nodes/nodes.hpp"
 #include "numeric/reduction.hpp"
 
 namespace pgkm {
@@ -97,8 +98,11 @@ double bytes_of_mixture(const PgkmRequest &request, const PgkmGroup &group)
     // One for all components follows from the moments of all rows.
     const double moments =
         shape.is_shared ? cpu::moments_bytes(rows_of_sums(request, group), request.points.d, 1, weighted) : 0.0;
-    return clusters + 8.0 * (5.0 * values + copies + (shape.is_matrix() ? 4.0 * d * d : 0.0)) + 4.0 * mixture.n +
-           moments + (request.n_groups == 0 ? bytes_of_blocks(request, mixture) : 0.0);
+    // The mixture goes to other servers; the lower triangles of its sums come back.
+    const double asked = values + k * d + (shape.is_matrix() ? d * d : 0.0), answered = 0.5 * asked + k * (d + 1.0);
+    return clusters + nodes::bytes_of_calls(request, 8.0 * asked, 8.0 * answered) +
+           8.0 * (5.0 * values + copies + (shape.is_matrix() ? 4.0 * d * d : 0.0)) + 4.0 * mixture.n + moments +
+           (request.n_groups == 0 ? bytes_of_blocks(request, mixture) : 0.0);
 }
 
 // What threads and the allocator take beside: 2 MB, next to nothing where rows are few.

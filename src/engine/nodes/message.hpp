@@ -1,7 +1,9 @@
 // message.hpp - what the engine and a node say to one another: plain values in the byte order of the machine.
 //
-// A request begins with `message_magic`, which holds the version, and an operation. Numbers of another version or byte
-// order are refused there. Integers of sums travel as they are, so that they add up to the same bits everywhere.
+// A request begins with `message_magic`, which holds the version, an operation, and how many bytes of an answer may
+// come at once. Numbers of another version or byte order are refused there. A longer request comes before, in parts,
+// and is Operation::whole then. An answer begins with 0; or it is one number: how many bytes it has, which the server
+// holds for Operation::held. Integers of sums travel as they are, so that they add up to the same bits everywhere.
 #pragma once
 
 #include <cmath>
@@ -9,6 +11,7 @@
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "backend/update.hpp"
@@ -21,7 +24,7 @@ namespace pgkm::nodes {
 using Bytes = std::vector<std::byte>;
 
 // "PGK" and the version of all that follows.
-inline constexpr std::uint32_t message_magic = 0x50474B07u;
+inline constexpr std::uint32_t message_magic = 0x50474B08u;
 
 // What a node is asked: functions of Share and Seeding (operations.hpp), which say what they take and return.
 enum class Operation : std::uint32_t {
@@ -38,7 +41,19 @@ enum class Operation : std::uint32_t {
     seed_runs,    // the contents, or the keys alone, of some buckets, and their masses
     seed_gains,   // bounds of how much each trial would lower the potential
     seed_exact,   // the same exactly, of some trials
-    seed_choose   // a trial becomes a chosen row: how masses change
+    seed_choose,  // a trial becomes a chosen row: how masses change
+    held,         // some bytes of the last answer, which was too long to come at once
+    part,         // some bytes of a request that is as long
+    whole         // the request that has come so
+};
+
+// Of a message at most: that of a value in SQL.
+inline constexpr std::uint64_t most_message_bytes = std::uint64_t{1} << 30;
+
+// What a request begins with.
+struct Asked {
+    Operation operation;
+    std::uint64_t most_at_once; // bytes
 };
 
 // A value of several fields has each(value, body), which calls body(field) for one after the other.
@@ -65,7 +80,13 @@ class Writer {
     {
         put(message_magic);
         put(operation);
+        put(std::uint64_t{UINT64_MAX});
         (put(fields), ...);
+    }
+    // Of a request: how many bytes of the answer may come at once.
+    void limit_answer(std::uint64_t most)
+    {
+        std::memcpy(bytes_.data() + sizeof message_magic + sizeof(Operation), &most, sizeof most);
     }
 
     template <typename T>
@@ -90,6 +111,7 @@ class Writer {
     }
 
     const Bytes &bytes() const { return bytes_; }
+    Bytes take() { return std::move(bytes_); }
 
   private:
     void append(const void *from, std::size_t size)
@@ -177,13 +199,23 @@ class Reader {
         take(values.data(), count * sizeof(T));
         return values;
     }
-    Operation operation()
+    // So many bytes behind others.
+    void append_to(Bytes &bytes, std::size_t count)
+    {
+        if (count > left_)
+            throw Error(PGKM_INVALID, "a message between nodes is too short");
+        bytes.insert(bytes.end(), next_, next_ + count);
+        next_ += count;
+        left_ -= count;
+    }
+    Asked asked()
     {
         if (get<std::uint32_t>() != message_magic)
             throw Error(PGKM_INVALID, "a message between nodes is of another version of pg_kmeans, or of a machine of "
                                       "another byte order");
-        return get<Operation>();
+        return {get<Operation>(), get<std::uint64_t>()};
     }
+    std::size_t left() const { return left_; } // bytes
     // Nothing may follow.
     void finish() const { require_shape(left_ == 0); }
 

@@ -1,18 +1,30 @@
 // node_set.cpp - one question to all nodes, and their answers.
 #include "engine/nodes/node_set.hpp"
 
+#include <algorithm>
 #include <numeric>
 #include <string>
 
 #include "backend/host.hpp"
 #include "backend/shares.hpp"
+#include "cpu/cpu_backend.hpp"
 #include "engine/nodes/fields.hpp"
+#include "engine/nodes/nodes.hpp"
 
 namespace pgkm::nodes {
 namespace {
 
 // How long one node is waited for before the others, and the cancel flag, are looked at.
 constexpr int slice_ms = 5;
+
+// How much of an answer each of n servers may send at once: few need a second trip, and all together take no more than
+// a small part of the memory.
+std::uint64_t most_bytes_at_once(std::uint64_t memory_limit, std::int64_t n)
+{
+    constexpr std::uint64_t least = 1 << 14, most = 1 << 24;
+    const auto servers = static_cast<std::uint64_t>(std::max<std::int64_t>(n, 1));
+    return memory_limit == 0 ? most : std::clamp(memory_limit / (16 * servers), least, most);
+}
 
 [[noreturn]] void raise(const PgkmNode &node, const PgkmError &error)
 {
@@ -27,6 +39,7 @@ NodeSet::NodeSet(const PgkmRequest &request, const BackendChoice &choice, const 
     for (std::int64_t i = 0; i < request.n_nodes; ++i)
         if (request.nodes[i].n > 0)
             nodes_.push_back(request.nodes + i);
+    most_at_once_ = most_bytes_at_once(open.memory_limit, std::ssize(nodes_));
     if (request.stream != nullptr)
         chunks_.emplace(*request.stream, request.points, choice, own_open());
 }
@@ -89,47 +102,100 @@ void NodeSet::cancel()
         node->cancel(node->arg);
 }
 
-std::vector<Bytes> NodeSet::gather(std::future<void> &own)
+void NodeSet::call_node(std::size_t i, const Writer &request)
 {
-    std::vector<Bytes> replies(nodes_.size());
+    const PgkmNode &node = *nodes_[i];
     PgkmError error = {};
-    // A node that fails is found while others work, whichever is waited for.
-    std::vector<std::size_t> waiting(nodes_.size());
-    std::iota(waiting.begin(), waiting.end(), 0);
+    poll(open_.host); // a server that takes its time makes the others wait
+    if (node.call(node.arg, request.bytes().data(), request.bytes().size(), &error) != 0)
+        raise(node, error);
+    bytes_moved_ += request.bytes().size();
+}
+
+// A request that is long goes in parts, which all nodes take side by side.
+void NodeSet::call_all(Writer request, std::vector<Reply> &replies)
+{
+    const Bytes &bytes = request.bytes();
+    const std::uint64_t size = bytes.size();
+    const bool in_parts = size > most_at_once_;
+    for (std::uint64_t first = 0; in_parts && first < size; first += most_at_once_) {
+        const auto begin = bytes.begin() + static_cast<std::ptrdiff_t>(first);
+        const Bytes some(begin, begin + static_cast<std::ptrdiff_t>(std::min(most_at_once_, size - first)));
+        const Writer part(Operation::part, size, first, some);
+        for (std::size_t i = 0; i < nodes_.size(); ++i)
+            call_node(i, part);
+        gather(every_node(), replies, nullptr);
+        for (std::size_t i = 0; i < nodes_.size(); ++i)
+            merge_reply(i, replies, [](Reader *) {});
+    }
+    Writer last = in_parts ? Writer(Operation::whole) : std::move(request);
+    last.limit_answer(most_at_once_);
+    for (std::size_t i = 0; i < nodes_.size(); ++i)
+        call_node(i, last);
+}
+
+// Waits for these nodes. One that fails is found while others work, whichever is waited for.
+void NodeSet::gather(std::vector<std::size_t> waiting, std::vector<Reply> &replies, std::future<void> *own)
+{
+    PgkmError error = {};
     while (!waiting.empty()) {
         poll(open_.host);
-        if (own_failed_.load())
-            own.get();
+        if (own != nullptr && own_failed_.load())
+            own->get();
         for (std::size_t i = 0; i < waiting.size();) {
             const PgkmNode &node = *nodes_[waiting[i]];
-            const void *bytes = nullptr;
-            std::size_t size = 0;
-            const int state = node.reply(node.arg, i == 0 ? slice_ms : 0, &bytes, &size, &error);
+            Reply &reply = replies[waiting[i]];
+            const int state = node.reply(node.arg, i == 0 ? slice_ms : 0, &reply.bytes, &reply.size, &error);
             if (state < 0)
                 raise(node, error);
             if (state == 0) {
                 ++i;
                 continue;
             }
-            const auto *begin = static_cast<const std::byte *>(bytes);
-            replies[waiting[i]].assign(begin, begin + size);
-            bytes_moved_ += size;
+            bytes_moved_ += reply.size;
             waiting.erase(waiting.begin() + static_cast<std::ptrdiff_t>(i));
         }
     }
-    return replies;
 }
 
-void NodeSet::merge_replies(const std::vector<Bytes> &replies, const MergeReply &merge) const
+// The answer that a server holds, in parts that may come at once.
+Bytes NodeSet::fetch(std::size_t i, std::uint64_t size, std::vector<Reply> &replies)
 {
-    for (std::size_t i = 0; i < replies.size(); ++i) {
-        try {
-            Reader reply(replies[i]);
-            merge(reply);
-            reply.finish();
-        } catch (const Error &refused) {
-            throw Error(refused.status(), std::string(nodes_[i]->name) + ": " + refused.what());
+    Bytes whole;
+    whole.reserve(size);
+    while (whole.size() < size) {
+        const std::uint64_t count = std::min(most_at_once_, size - whole.size());
+        call_node(i, Writer(Operation::held, std::uint64_t{whole.size()}, count));
+        gather({i}, replies, nullptr);
+        Reader part(replies[i].bytes, replies[i].size);
+        require_shape(part.get<std::uint64_t>() == 0 && part.get<std::uint64_t>() == count);
+        part.append_to(whole, count);
+        part.finish();
+    }
+    return whole;
+}
+
+// With room for what it is read to.
+void NodeSet::merge_reply(std::size_t i, std::vector<Reply> &replies, const MergeReply &merge)
+{
+    try {
+        Reader begun(replies[i].bytes, replies[i].size);
+        const auto held = begun.get<std::uint64_t>();
+        require_shape(held == 0 || (held > most_at_once_ && held <= most_message_bytes));
+        const cpu::HeldMemory room(cpu().get(), held == 0 ? replies[i].size : 2 * held);
+        Bytes whole;
+        if (held != 0) {
+            begun.finish();
+            whole = fetch(i, held, replies);
+            begun = Reader(whole);
+            require_shape(begun.get<std::uint64_t>() == 0);
         }
+        merge(&begun);
+        begun.finish();
+    } catch (const Error &refused) {
+        if (refused.status() == PGKM_CANCELLED || refused.status() == PGKM_NODE_FAILED)
+            throw;
+        throw Error(refused.status(), std::string(nodes_[i]->name) + ": " + refused.what());
     }
 }
 
@@ -147,31 +213,35 @@ void NodeSet::serve_own(const Chunks::Step &here)
     }
 }
 
-std::vector<Bytes> NodeSet::ask_servers(const Writer &request, const Chunks::Step &here)
+void NodeSet::ask_servers(Writer request, const Chunks::Step &here, const MergeReply &merge)
 {
-    std::vector<Bytes> replies;
+    // Each connection has the request once more, or a part.
+    const std::uint64_t size = request.bytes().size();
+    const cpu::HeldMemory requests(cpu().get(), size + std::min(size, most_at_once_) * nodes_.size());
+    std::vector<Reply> replies(nodes_.size());
     std::future<void> own;
-    PgkmError error = {};
     stop_.store(false);
     own_failed_.store(false);
     try {
-        for (const PgkmNode *node : nodes_) {
-            poll(open_.host); // a server that takes its time makes the others wait
-            if (node->call(node->arg, request.bytes().data(), request.bytes().size(), &error) != 0)
-                raise(*node, error);
-            bytes_moved_ += request.bytes().size();
-        }
+        call_all(std::move(request), replies);
         if (has_rows())
             own = std::async(std::launch::async, [&] { serve_own(here); });
-        replies = gather(own);
+        gather(every_node(), replies, &own);
+        if (own.valid()) // what it throws may be tried again on another device: no answer is under way now
+            own.get();
+        if (has_rows())
+            merge(nullptr);
+        std::uint64_t at_once = 0;
+        for (const Reply &reply : replies)
+            at_once += reply.size;
+        const cpu::HeldMemory answers(cpu().get(), at_once);
+        for (std::size_t i = 0; i < nodes_.size(); ++i)
+            merge_reply(i, replies, merge);
     } catch (...) {
         cancel();
         stop_.store(true); // and `own` is waited for
         throw;
     }
-    if (own.valid()) // what it throws may be tried again on another device: no answer is under way now
-        own.get();
-    return replies;
 }
 
 bool NodeSet::call(Call call, Iteration iteration)
@@ -181,27 +251,39 @@ bool NodeSet::call(Call call, Iteration iteration)
         return true;
     }
     const RowShape rows = shape();
-    ShareCall own(call, rows, 0, false);
-    own.problem().n_rows = points_.n;
+    std::optional<ShareCall> own;
+    if (has_rows()) {
+        own.emplace(call, rows, 0, false);
+        own->problem().n_rows = points_.n;
+    }
     Writer request(Operation::call, call.function);
     MessageFields writer(Leg::write_call, rows, request);
     fields(writer, call);
     request.put(iteration);
-    bool changed = false;
-    const std::vector<Bytes> replies =
-        ask_servers(request, [&](Share &share) { changed = share.call(own.room.call, iteration); });
+    bool changed = false, first = true;
     Results results(rows);
-    if (has_rows())
-        results.give(own, call, true);
-    bool first = !has_rows();
-    merge_replies(replies, [&](Reader &reply) {
-        changed = reply.get<std::uint8_t>() != 0 || changed;
-        ShareCall found(call, rows, 0, false);
-        MessageFields reader(Leg::read_results, rows, reply);
-        fields(reader, found.room.call);
-        results.give(found, call, std::exchange(first, false));
-    });
+    ask_servers(
+        std::move(request), [&](Share &share) { changed = share.call(own->room.call, iteration); },
+        [&](Reader *reply) {
+            if (reply == nullptr) {
+                results.give(*own, call, std::exchange(first, false));
+                return own.reset();
+            }
+            changed = reply->get<std::uint8_t>() != 0 || changed;
+            ShareCall found(call, rows, 0, false);
+            MessageFields reader(Leg::read_results, rows, *reply);
+            fields(reader, found.room.call);
+            results.give(found, call, std::exchange(first, false));
+        });
     return changed;
+}
+
+double bytes_of_calls(const PgkmRequest &request, double asked, double answered)
+{
+    const auto n = static_cast<double>(request.n_nodes);
+    const auto most = static_cast<double>(most_bytes_at_once(request.settings.memory_limit, request.n_nodes));
+    // The request; what connections have of messages; an answer, its arrays, and what is found here.
+    return n == 0.0 ? 0.0 : asked + n * (std::min(asked, most) + std::min(answered, most)) + 3.0 * answered;
 }
 
 } // namespace pgkm::nodes

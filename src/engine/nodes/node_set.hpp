@@ -1,5 +1,8 @@
 // node_set.hpp - what holds the rows of one fit: asks all servers the same, or all chunks, and gathers the answers.
 //
+// An answer that is long stays with its server until those before it are merged, and long messages travel in parts. So
+// the memory of one is enough, however many servers there are. It counts against the limit of the job.
+//
 // Servers are asked by messages. Rows that are here are a Share, whose functions are called: chunk by chunk, or in a
 // thread while the other servers work, so that one that fails is noticed however long that takes.
 #pragma once
@@ -9,6 +12,7 @@
 #include <functional>
 #include <future>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -38,7 +42,8 @@ class NodeSet {
     // been told to stop.
     template <Operation operation, typename T, typename Merge, typename... Given>
     void ask(Merge &&merge, Given &&...given);
-    // The same for a call of the table: what is found is added up. Whether an iteration has changed a label.
+    // The same for a call of the table: what is found is added up in the order of the servers. Whether an iteration has
+    // changed a label.
     bool call(Call call, Iteration iteration);
 
     const PgkmPoints &points() const { return points_; } // of this server
@@ -50,17 +55,32 @@ class NodeSet {
     void report(const char *phase, std::int32_t iteration, double shift) const;
 
   private:
-    using MergeReply = std::function<void(Reader &)>;
+    // Merges the answer of the rows here, for NULL, or of a server.
+    using MergeReply = std::function<void(Reader *)>;
+    struct Reply { // of a node, until it is called again
+        const void *bytes = nullptr;
+        std::size_t size = 0;
+    };
 
     PgkmOpen own_open();
-    // Sends all servers the request, and calls here(share) for the rows of this one meanwhile. The servers' answers.
-    std::vector<Bytes> ask_servers(const Writer &request, const Chunks::Step &here);
+    // Sends all servers the request, and calls here(share) for the rows of this one meanwhile. Then merges the answers.
+    void ask_servers(Writer request, const Chunks::Step &here, const MergeReply &merge);
     void serve_own(const Chunks::Step &here);
-    std::vector<Bytes> gather(std::future<void> &own);
+    void call_node(std::size_t i, const Writer &request);
+    void call_all(Writer request, std::vector<Reply> &replies);
+    std::vector<std::size_t> every_node() const
+    {
+        std::vector<std::size_t> all(nodes_.size());
+        std::iota(all.begin(), all.end(), 0);
+        return all;
+    }
+    void gather(std::vector<std::size_t> waiting, std::vector<Reply> &replies, std::future<void> *own);
+    Bytes fetch(std::size_t i, std::uint64_t size, std::vector<Reply> &replies);
+    void merge_reply(std::size_t i, std::vector<Reply> &replies, const MergeReply &merge);
     void cancel();
-    void merge_replies(const std::vector<Bytes> &replies, const MergeReply &merge) const;
 
     std::vector<const PgkmNode *> nodes_; // those with rows
+    std::uint64_t most_at_once_ = 0;      // bytes of an answer
     PgkmOpen open_;
     BackendChoice choice_;
     PgkmPoints points_ = {};
@@ -86,12 +106,16 @@ void NodeSet::ask(Merge &&merge, Given &&...given)
             return chunks_->ask(
                 operation, [all](Share &share) { Function::call(share, all); }, ask_and_merge);
     }
-    const Writer request = std::apply([](const auto &...each) { return Writer(operation, each...); }, all);
     std::optional<typename Function::Result> own;
-    const std::vector<Bytes> replies = ask_servers(request, [&](Share &share) { own = Function::call(share, all); });
-    if (own)
-        merge(*own);
-    merge_replies(replies, [&](Reader &reply) { merge(reply.get<typename Function::Result>()); });
+    ask_servers(
+        std::apply([](const auto &...each) { return Writer(operation, each...); }, all),
+        [&](Share &share) { own = Function::call(share, all); },
+        [&](Reader *reply) {
+            if (reply == nullptr)
+                merge(*own);
+            else
+                merge(reply->get<typename Function::Result>());
+        });
 }
 
 } // namespace pgkm::nodes

@@ -19,6 +19,9 @@ namespace pgkm::nodes {
 // A session with the request's nodes; `choice` serves the rows of this server. Throws Error.
 BackendChoice nodes_choice();
 PgkmContext *open_nodes(const PgkmRequest &request, const BackendChoice &choice, const PgkmOpen &open);
+// Bytes that its calls take where you call, beside what is found: with so many in the longest request and the longest
+// answer. 0 without nodes.
+double bytes_of_calls(const PgkmRequest &request, double asked, double answered);
 // What Session::cpu() says of such a context.
 std::shared_ptr<PgkmContext> cpu_of(PgkmContext *nodes);
 

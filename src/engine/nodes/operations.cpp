@@ -53,7 +53,9 @@ void answer_call(Share &share, Reader &request, Writer &reply)
 
 void Share::serve(Reader &request, Writer &reply)
 {
-    const Operation operation = request.operation();
+    const Operation operation = request.asked().operation;
+    if (operation != Operation::held)
+        state_.held = {};
     if (operation == Operation::call)
         return answer_call(*this, request, reply);
     cpu::with_element(points_, [&](auto element) {

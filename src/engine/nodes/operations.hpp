@@ -18,7 +18,7 @@ inline constexpr std::tuple functions = {
     &Share::ranges,       &Share::moments,       &Share::transform<T>, &Share::farthest<T>,
     &Share::cluster_sums, &Share::seed_begin<T>, &Seeding<T>::add,     &Seeding<T>::masses_of_chosen,
     &Seeding<T>::weigh,   &Seeding<T>::runs,     &Seeding<T>::gains,   &Seeding<T>::exact_gains,
-    &Seeding<T>::choose};
+    &Seeding<T>::choose,  &Share::held,          &Share::part};
 
 // What a function takes, as values, and what it returns.
 template <typename Function>

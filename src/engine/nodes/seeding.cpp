@@ -171,7 +171,7 @@ Runs<T> Seeding<T>::runs(std::int32_t bits, std::uint8_t with_values, const std:
             found.masses.push_back(split_unsigned(run_mass(place, next)));
             if (with_values != 0)
                 found.values.insert(found.values.end(), row_at(place), row_at(place) + rows_.d);
-            check_reply(found.keys.size() * (sizeof(std::uint64_t) + sizeof(PgkmInt128) + row_bytes));
+            check_message(context_.get(), found.keys.size() * (sizeof(std::uint64_t) + sizeof(PgkmInt128) + row_bytes));
             place = next;
         }
     }

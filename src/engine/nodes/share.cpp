@@ -6,6 +6,7 @@
 
 #include "backend/host.hpp"
 #include "backend/update.hpp"
+#include "cpu/cpu_backend.hpp"
 #include "cpu/operations.hpp"
 #include "engine/nodes/seeding.hpp"
 #include "engine/rows/cluster_sums.hpp"
@@ -14,7 +15,6 @@
 namespace pgkm::nodes {
 namespace {
 
-constexpr std::size_t most_reply_bytes = std::size_t{1} << 30; // of a value in SQL
 constexpr std::size_t values_per_poll = std::size_t{1} << 20;
 
 } // namespace
@@ -37,10 +37,11 @@ Centroids centroids_of(const PgkmProblem &problem, const RowShape &rows)
     return {problem.k, {values, values + static_cast<std::size_t>(count) * rows.element_bytes()}};
 }
 
-void check_reply(std::size_t bytes)
+void check_message(PgkmContext *context, std::uint64_t bytes)
 {
-    if (bytes > most_reply_bytes)
-        throw Error(PGKM_LIMIT, "an answer to another server exceeds the maximum size of a value");
+    if (bytes > most_message_bytes)
+        throw Error(PGKM_LIMIT, "a message between servers exceeds the maximum size of a value");
+    const cpu::HeldMemory room(context, 2 * bytes);
 }
 
 LargeArray<std::int32_t> nearest_labels(Session &session, const PgkmPoints &points, std::int32_t k,
@@ -145,6 +146,29 @@ bool Share::call(Call &call, Iteration iteration)
     session_.run(call);
     call.mixtures->labels = nullptr;
     return false;
+}
+
+Bytes Share::held(std::uint64_t first, std::uint64_t count)
+{
+    Bytes &all = state_.held;
+    require_shape(first <= all.size() && count <= all.size() - first);
+    const auto begin = all.begin() + static_cast<std::ptrdiff_t>(first);
+    Bytes some(begin, begin + static_cast<std::ptrdiff_t>(count));
+    if (first + count == all.size())
+        all = {};
+    return some;
+}
+
+void Share::part(std::uint64_t all, std::uint64_t first, const Bytes &bytes)
+{
+    Bytes &parts = state_.parts;
+    if (first == 0) {
+        parts = {};
+        check_message(session_.cpu().get(), all);
+        parts.reserve(all);
+    }
+    require_shape(first == parts.size() && first <= all && all <= most_message_bytes && bytes.size() <= all - first);
+    parts.insert(parts.end(), bytes.begin(), bytes.end());
 }
 
 LargeArray<std::int32_t> Share::labels(Centroids of) const

@@ -43,6 +43,8 @@ struct ShareState {
     LargeArray<std::int32_t> labels;
     const void *kept = nullptr;    // what goes on from it
     std::shared_ptr<void> seeding; // a Seeding of the element (seeding.hpp)
+    Bytes held;                    // the last answer, where it was too long to come at once
+    Bytes parts;                   // a request that was as long
 };
 
 // The rows as they are clustered.
@@ -51,8 +53,9 @@ PgkmPoints clustered(PgkmPoints points, const ShareState &state);
 // The rows as the CPU backend has loaded them; NULL where that is not the session's.
 cpu::Data *cpu_data(Session &session);
 
-// Refuses an answer of so many bytes before it takes the memory. Throws Error(PGKM_LIMIT).
-void check_reply(std::size_t bytes);
+// Refuses a message of so many bytes before it takes the memory: as arrays, and once more as they travel. context: of
+// the CPU. Throws Error(PGKM_LIMIT).
+void check_message(PgkmContext *context, std::uint64_t bytes);
 // One or more rows of d values.
 template <typename T>
 void check_rows(const std::vector<T> &values, std::int32_t d)
@@ -97,6 +100,11 @@ class Share {
     // That was begun.
     template <typename T>
     Seeding<T> &seeding();
+
+    // Bytes of the answer that is held, which goes with the last of them.
+    Bytes held(std::uint64_t first, std::uint64_t count);
+    // Some of so many bytes of a request.
+    void part(std::uint64_t all, std::uint64_t first, const Bytes &bytes);
 
     LargeArray<std::int32_t> labels(Centroids of) const;
 

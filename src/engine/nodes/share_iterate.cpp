@@ -117,8 +117,8 @@ std::vector<char> Share::farthest(std::int64_t most)
         if (i % rows_per_poll == 0)
             poll(open_.host);
         first.add({squares[static_cast<std::size_t>(i)], i, state_.labels[static_cast<std::size_t>(i)]});
-        check_reply(first.rows().size() * bytes_of_row);
     }
+    check_message(session_.cpu().get(), first.rows().size() * bytes_of_row);
     return pack<T>(points_, 0, first.rows());
 }
 

@@ -8,6 +8,7 @@
 #include "engine/backends/moments.hpp"
 #include "engine/job/algorithm.hpp"
 #include "engine/nodes/chunk_sums.hpp"
+#include "engine/nodes/nodes.hpp"
 #include "engine/pca/symmetric_eigen.hpp"
 #include "numeric/contract.hpp"
 #include "numeric/error.hpp"
@@ -196,7 +197,7 @@ double bytes(const PgkmRequest &request, const PgkmGroup &group)
         return eigen;
     const bool weighted = request.points.weights != nullptr;
     const double labels = weighted ? 4.0 * static_cast<double>(group.n) : 0.0;
-    return std::max(eigen, 4.0 * d * d + labels +
+    return std::max(eigen, 4.0 * d * d + labels + nodes::bytes_of_calls(request, 8.0 * d, 4.0 * d * (d + 3.0)) +
                                cpu::moments_bytes(rows_of_sums(request, group), request.points.d,
                                                   threads_of(request, work(request, group)), weighted));
 }

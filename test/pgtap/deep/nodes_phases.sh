@@ -52,9 +52,11 @@ fails() {
     stop_proxy
     through socket2
 }
-# A request: the magic number and the operation (message.hpp); of operation 0 the function of the table follows.
+# A request: the magic number and the operation (message.hpp). How much of an answer may come at once follows, 16 MB; then,
+# of operation 0, the function of the table.
 magic=$(sed -nE 's/.*message_magic = 0x(..)(..)(..)(..)u;/\4\3\2\1/p' "$here/src/engine/nodes/message.hpp")
 request() { printf '%s%02x000000' "$magic" "$1"; }
+call() { printf '%s0000000100000000%02x000000' "$(request 0)" "$1"; }
 text() { printf '%s' "$1" | od -An -v -tx1 | tr -d ' \n'; }
 
 plain="SELECT kmeans_fit('phases_rows', '{x,y}', 20)"
@@ -63,7 +65,7 @@ rounds="SELECT kmeans_fit('phases_rows', '{x,y}', 20, options => kmeans_options(
 fails cut 'a connection' "$(text pgkm_node_version)" "$plain"
 fails cut 'a load' "$(text pgkm_node_load)" "$plain"
 for way in cut hang; do
-    fails $way 'an iteration' "$(request 0)03000000" "$plain"
+    fails $way 'an iteration' "$(call 3)" "$plain"
     fails $way 'sizes' 00000000010100 "$plain" # what is wanted of a call of assign: sums of squares and sizes alone
 done
 while read -r operation ways name statement; do
@@ -81,8 +83,8 @@ done <<'PHASES'
 PHASES
 fails cut 'moments' "$(request 2)" "SELECT kmeans_fit('phases_rows', '{x,y}', 3, options => kmeans_options(standardize => true))"
 fails cut 'a transformation' "$(request 3)" "SELECT kmeans_fit('phases_rows', '{x,y}', 3, options => kmeans_options(metric => 'cosine'))"
-fails cut 'products' "$(request 0)04000000" "SELECT pca_fit('phases_rows', '{x,y}')"
-fails cut 'a mixture' "$(request 0)05000000" "SELECT gmm_fit('phases_rows', '{x,y}', 3)"
+fails cut 'products' "$(call 4)" "SELECT pca_fit('phases_rows', '{x,y}')"
+fails cut 'a mixture' "$(call 5)" "SELECT gmm_fit('phases_rows', '{x,y}', 3)"
 
 # A fit of little work waits for servers as any other does.
 fail_at "$(request 1)" hang
