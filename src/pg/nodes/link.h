@@ -17,6 +17,13 @@
 /* Of a server that says nothing for too long. */
 #define LINK_SILENT "the server has not answered within pg_kmeans.node_timeout"
 
+/* Sockets that a link may have open at one time: a second one tells of a cancel. */
+#ifdef LIBPQ_HAS_ASYNC_CANCEL
+#define LINK_SOCKETS 2
+#else
+#define LINK_SOCKETS 1
+#endif
+
 struct NodeLink {
     PGconn *conn;                  /* NULL: none, or closed */
     PGresult *result;              /* of the last call, until the next one */

@@ -142,6 +142,9 @@ void servers_connect(List *servers)
     foreach_ptr (NodeServer, server, servers) {
         node_connect_options(server);
         open_link(server, &server->link, pgkm_node_timeout_ms());
+        /* The account is not for a thread of the job, which may cancel. */
+        for (; server->descriptors < LINK_SOCKETS; ++server->descriptors)
+            ReserveExternalFD();
         node_check_password(server);
     }
 }
