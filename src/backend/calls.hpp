@@ -13,6 +13,7 @@
 //   refuse()                throws Error: what was read cannot be
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "backend/backend.h"
@@ -54,6 +55,29 @@ struct RowShape {
 inline RowShape shape_of(const PgkmPoints &points)
 {
     return {points.n, points.d, points.element};
+}
+
+// So many rows, from number `first` on.
+inline PgkmPoints part_of(const PgkmPoints &points, std::int64_t first, std::int64_t n)
+{
+    PgkmPoints part = points;
+    part.n = n;
+    if (points.values != nullptr)
+        part.values = static_cast<const std::byte *>(points.values) +
+                      static_cast<std::uint64_t>(first) * shape_of(points).row_bytes();
+    if (points.weights != nullptr)
+        part.weights += first;
+    return part;
+}
+
+// Calls body(T{}) with the points' element type.
+template <typename Body>
+void with_element(const PgkmPoints &points, Body &&body)
+{
+    if (points.element == PGKM_FLOAT32)
+        body(float{});
+    else
+        body(double{});
 }
 
 // Which way a field goes. An optional or wanted array may be NULL.

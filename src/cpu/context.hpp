@@ -8,6 +8,7 @@
 #include <mutex>
 #include <utility>
 
+#include "backend/calls.hpp"
 #include "backend/host.hpp"
 #include "backend/strategies.hpp"
 #include "cpu/kernels/instruction_set.hpp"
@@ -74,16 +75,6 @@ inline Context *self(PgkmContext *context)
 inline Data *self(PgkmData *data)
 {
     return reinterpret_cast<Data *>(data);
-}
-
-// Calls body(T{}) with the points' element type.
-template <typename Body>
-void with_element(const PgkmPoints &points, Body &&body)
-{
-    if (points.element == PGKM_FLOAT32)
-        body(float{});
-    else
-        body(double{});
 }
 
 } // namespace pgkm::cpu

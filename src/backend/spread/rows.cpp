@@ -36,23 +36,11 @@ Rows::~Rows()
             contexts_.inner().unload(run.data);
 }
 
-PgkmPoints Rows::slice(std::int64_t first, std::int64_t n) const
-{
-    PgkmPoints some = points_;
-    some.n = n;
-    if (some.values != nullptr)
-        some.values =
-            static_cast<const char *>(points_.values) + static_cast<std::uint64_t>(first) * shape().row_bytes();
-    if (some.weights != nullptr)
-        some.weights += first;
-    return some;
-}
-
 PgkmStatus Rows::load(std::size_t context, Run &run, std::int64_t first, std::int64_t n, PgkmError *error)
 {
     contexts_.inner().unload(run.data);
     run = {first, n, nullptr};
-    const PgkmPoints some = slice(first, n);
+    const PgkmPoints some = part_of(points_, first, n);
     return contexts_.inner().load(contexts_.get(context), &some, &run.data, error);
 }
 

@@ -48,7 +48,6 @@ class Rows {
         std::int64_t first = 0, n = 0;
         PgkmData *data = nullptr;
     };
-    PgkmPoints slice(std::int64_t first, std::int64_t n) const;
     PgkmStatus load(std::size_t context, Run &run, std::int64_t first, std::int64_t n, PgkmError *error);
 
     Contexts &contexts_;

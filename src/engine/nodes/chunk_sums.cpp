@@ -10,17 +10,6 @@
 namespace pgkm::nodes {
 namespace {
 
-PgkmPoints part_of(const PgkmPoints &points, std::int64_t first, std::int64_t n)
-{
-    PgkmPoints part = points;
-    part.values =
-        static_cast<const std::byte *>(points.values) + static_cast<std::size_t>(first) * shape_of(points).row_bytes();
-    part.n = n;
-    if (points.weights != nullptr)
-        part.weights += first;
-    return part;
-}
-
 template <typename T>
 void add_sampled(MeanOfSample &mean, const PgkmPoints &chunk, std::int64_t first, const Standardization &units)
 {
@@ -44,10 +33,7 @@ std::vector<double> mean_of_sample(PgkmStream &source, std::int32_t d, const Sta
     std::int64_t first = 0;
     source.begin_pass(host);
     for (; source.take(host, chunk); first += chunk.n)
-        if (chunk.element == PGKM_FLOAT32)
-            add_sampled<float>(mean, chunk, first, units);
-        else
-            add_sampled<double>(mean, chunk, first, units);
+        with_element(chunk, [&](auto element) { add_sampled<decltype(element)>(mean, chunk, first, units); });
     return mean.mean();
 }
 

@@ -99,7 +99,7 @@ void Chunks::draw(std::int32_t bits, const std::vector<std::uint64_t> &buckets, 
             ask_and_merge(share);
         },
         [&](const PgkmPoints &chunk, ShareState &state) {
-            cpu::with_element(chunk, [&](auto element) {
+            with_element(chunk, [&](auto element) {
                 keep_drawn<decltype(element)>(chunk, session_, open_.host, bits, buckets, state);
             });
         });

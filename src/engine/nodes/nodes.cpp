@@ -169,7 +169,7 @@ PgkmStatus table_run(PgkmData *data, Call call, PgkmError *error)
     if (call.function == Function::reduce)
         return set_error(error, PGKM_UNSUPPORTED, "a reduction needs all rows on one server");
     return guarded(error, [&] {
-        cpu::with_element(self(data).points(), [&](auto element) { run<decltype(element)>(self(data), call); });
+        with_element(self(data).points(), [&](auto element) { run<decltype(element)>(self(data), call); });
     });
 }
 
@@ -194,7 +194,7 @@ std::shared_ptr<PgkmContext> cpu_of(PgkmContext *nodes)
 void transform(PgkmData *data, const std::vector<double> &center, const std::vector<double> &scale, PgkmMetric metric)
 {
     NodeSet &nodes = self(data);
-    cpu::with_element(nodes.points(), [&](auto element) {
+    with_element(nodes.points(), [&](auto element) {
         nodes.ask<Operation::transform, decltype(element)>([](Nothing) {}, center, scale,
                                                            static_cast<std::int32_t>(metric));
     });
@@ -210,7 +210,7 @@ std::vector<double> cluster_sums(PgkmData *data, const std::vector<double> &cent
         std::transform(own.begin(), own.end(), sums.begin(), sums.begin(), std::plus<>());
     };
     NodeSet &nodes = self(data);
-    cpu::with_element(nodes.points(), [&](auto element) {
+    with_element(nodes.points(), [&](auto element) {
         nodes.ask<Operation::cluster_sums, decltype(element)>(add, k, centroids, means);
     });
     return sums;

@@ -58,7 +58,7 @@ void Share::serve(Reader &request, Writer &reply)
         state_.held = {};
     if (operation == Operation::call)
         return answer_call(*this, request, reply);
-    cpu::with_element(points_, [&](auto element) {
+    with_element(points_, [&](auto element) {
         using T = decltype(element);
         constexpr std::size_t count = std::tuple_size_v<std::decay_t<decltype(functions<T>)>>;
         if (!answer_to<T>(operation, std::make_index_sequence<count>(), *this, request, reply))

@@ -50,7 +50,7 @@ LargeArray<std::int32_t> nearest_labels(Session &session, const PgkmPoints &poin
     LargeArray<std::int32_t> labels(static_cast<std::size_t>(points.n));
     PgkmAssignment wanted = {};
     wanted.labels = labels.data();
-    cpu::with_element(points, [&](auto element) {
+    with_element(points, [&](auto element) {
         using T = decltype(element);
         std::vector<T> own(static_cast<std::size_t>(k) * static_cast<std::size_t>(points.d));
         std::transform(centroids, centroids + own.size(), own.begin(), [](double x) { return static_cast<T>(x); });
@@ -133,8 +133,8 @@ bool Share::call(Call &call, Iteration iteration)
 {
     if (iteration != Iteration::none) {
         bool changed = false;
-        cpu::with_element(
-            points_, [&](auto element) { changed = iterate<decltype(element)>(call, iteration == Iteration::first); });
+        with_element(points_,
+                     [&](auto element) { changed = iterate<decltype(element)>(call, iteration == Iteration::first); });
         return changed;
     }
     if (call.function != Function::em_step || call.mixtures->factors != nullptr) {

@@ -9,11 +9,14 @@
 #include <memory>
 #include <vector>
 
-#include "cpu/context.hpp"
 #include "engine/backends/session.hpp"
 #include "engine/nodes/message.hpp"
 #include "numeric/large_array.hpp"
 #include "numeric/platform.hpp"
+
+namespace pgkm::cpu {
+struct Data;
+}
 
 namespace pgkm::nodes {
 
