@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "cpu/assign/hamerly.hpp"
 #include "cpu/assign/tiled.hpp"
 #include "cpu/cpu_backend.hpp"
 #include "numeric/contract.hpp"
@@ -143,6 +144,19 @@ TEST(Encoded, IsGivenUpToTheLastByte)
     ASSERT_EQ(loaded.fit(), PGKM_OK);
     ASSERT_TRUE(loaded.encoded()->int16(loaded.rows(), false)->is_kept());
     EXPECT_NO_THROW(Buffer<char>(loaded.budget(), limit - 2 * Buffer<char>::alignment));
+}
+
+// Nor does a fit of one iteration, whose bounds serve no later one.
+TEST(Encoded, KeepsNothingForOneIteration)
+{
+    for (const Purpose purpose : {Purpose::single, Purpose::iterations}) {
+        Loaded loaded(normal_rows());
+        const std::vector<float> rows = normal_rows();
+        std::copy_n(rows.begin(), loaded.centroids.size(), loaded.centroids.begin());
+        Hamerly<float> hamerly(loaded.rows(), purpose);
+        hamerly.begin(loaded.centroids.data());
+        EXPECT_EQ(loaded.encoded()->int16(loaded.rows(), false)->is_kept(), purpose == Purpose::iterations);
+    }
 }
 
 // However many batches or groups were looked at, each by itself.

@@ -335,7 +335,7 @@ TEST(Hamerly, PassesOverRowsNearOneOfFewCentroids)
     options.host = {[](void *arg) { return static_cast<int>(++*static_cast<std::int64_t *>(arg), 0); }, nullptr,
                     &looks};
     Context context(options, 1);
-    Hamerly<double> hamerly(Rows<double>(context, context.pool, rows.data(), 64, d, k));
+    Hamerly<double> hamerly(Rows<double>(context, context.pool, rows.data(), 64, d, k), Purpose::iterations);
     std::vector<double> centroids(std::size_t{k} * d);
     std::vector<std::int32_t> labels(64, -1);
     const auto assign = [&](double where) {

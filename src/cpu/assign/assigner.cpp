@@ -18,7 +18,7 @@ std::unique_ptr<Assigner<T>> make_assigner(const Rows<T> &rows, Purpose purpose)
     if (assignment == Assignment::hamerly && !may_bound(shape))
         assignment = choose_dense(shape);
     if (assignment == Assignment::hamerly)
-        return std::make_unique<Hamerly<T>>(rows);
+        return std::make_unique<Hamerly<T>>(rows, purpose);
     if (assignment == Assignment::tiled)
         return std::make_unique<Tiled<T>>(rows, purpose);
     return std::make_unique<Direct<T>>(rows);

@@ -45,14 +45,14 @@ Hamerly<T>::Scratch::Scratch(Budget &budget, std::int32_t d, std::int32_t k, int
 }
 
 template <typename T>
-Hamerly<T>::Hamerly(const Rows<T> &rows)
+Hamerly<T>::Hamerly(const Rows<T> &rows, Purpose purpose)
     : rows_(rows), rows_at_once_(rows_for(rows)), kernels_(list_kernels(rows.context.instruction_set)),
       exact_(exact_kernels(rows.context.instruction_set)), geometry_(rows), upper_(rows.context.budget, rows.n),
       lower_(rows.context.budget, rows.n)
 {
-    const Shape shape = shape_of(rows, Purpose::iterations);
+    const Shape shape = shape_of(rows, purpose);
     if (has_few(shape) || choose_dense(shape) == Assignment::tiled)
-        tiled_ = std::make_unique<Tiled<T>>(rows, Purpose::iterations);
+        tiled_ = std::make_unique<Tiled<T>>(rows, purpose);
     for (int worker = 0; worker < rows.pool.size(); ++worker)
         scratch_.emplace_back(rows.context.budget, rows.d, rows.k, rows_at_once_);
 }

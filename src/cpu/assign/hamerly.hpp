@@ -25,7 +25,7 @@ namespace pgkm::cpu {
 template <typename T>
 class Hamerly final : public Assigner<T> {
   public:
-    explicit Hamerly(const Rows<T> &rows);
+    Hamerly(const Rows<T> &rows, Purpose purpose);
     Assignment strategy() const override { return Assignment::hamerly; }
     int rows_at_once() const override { return rows_at_once_; }
     void begin(const T *centroids) override;
