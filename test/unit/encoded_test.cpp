@@ -146,6 +146,17 @@ TEST(Encoded, IsGivenUpToTheLastByte)
     EXPECT_NO_THROW(Buffer<char>(loaded.budget(), limit - 2 * Buffer<char>::alignment));
 }
 
+TEST(Encoded, CountsDirections)
+{
+    constexpr std::uint64_t limit = 64 << 20;
+    Loaded loaded(normal_rows(), limit);
+    const std::vector<float> shift(d, 0.0F);
+    ASSERT_TRUE(loaded.budget().allows(limit));
+    const Directions directions = find_directions(loaded.rows(), shift.data(), 8);
+    ASSERT_EQ(directions.count, 8);
+    EXPECT_FALSE(loaded.budget().allows(limit - 8 * d * sizeof(float) + 1));
+}
+
 // Nor does a fit of one iteration, whose bounds serve no later one.
 TEST(Encoded, KeepsNothingForOneIteration)
 {

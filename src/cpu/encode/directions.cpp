@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include <Eigen/Eigenvalues>
 
@@ -135,8 +136,9 @@ Directions find_directions(const Rows<T> &rows, const T *shift, std::int32_t mos
     const double skew = skew_of(context, directions);
     if (!(skew <= 1e-3)) // nor where it is not a number
         return {};
-    return {
-        static_cast<std::int32_t>(directions.rows()), {directions.data(), directions.data() + directions.size()}, skew};
+    Buffer<float> values(rows.context.budget, static_cast<std::size_t>(directions.size()));
+    std::copy_n(directions.data(), directions.size(), values.data());
+    return {static_cast<std::int32_t>(directions.rows()), std::move(values), skew};
 }
 
 template Directions find_directions(const Rows<float> &, const float *, std::int32_t);

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 #include "cpu/rows.hpp"
 
@@ -10,8 +9,8 @@ namespace pgkm::cpu {
 
 struct Directions {
     std::int32_t count = 0;
-    std::vector<float> values; // count x d, by decreasing spread
-    double skew = 0.0;         // |P P^T - I| of this matrix P, at most, by Frobenius
+    Buffer<float> values; // count x d, by decreasing spread
+    double skew = 0.0;    // |P P^T - I| of this matrix P, at most, by Frobenius
 };
 
 // Up to `most` directions, nearly orthonormal, of the rows less `shift` (d): three rounds of subspace iteration on up
