@@ -209,8 +209,7 @@ void assign_slice(const Stage<T> &stage, const View<T> &view, std::int32_t *labe
     char *scratch = reinterpret_cast<char *>(stage.context.scratch(apart + bytes.passing));
     Carver ordered(scratch), lasting(kept ? part->memory.get() : scratch + bytes.order), passing(scratch + apart);
     Layout<T> l = carve<T>(lasting, passing, view.n, view.d, view.k, pivots, takes_hopper<T>(context, view.d, view.k));
-    // Gaps belong to bundles, which stay what they are once columns are in the order of labels.
-    if (!context.facts.takes(Mechanism::gaps) || !context.facts.takes(Mechanism::label_order))
+    if (!context.facts.takes(Mechanism::gaps))
         l.gaps = nullptr;
     l.second_pass = fits_tensor_tile(view.d, context.facts);
     if (kept) {

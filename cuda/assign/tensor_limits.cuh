@@ -16,6 +16,10 @@
 // roots; their difference, and all that gaps lose, are rounded down. The bundles of the tile's own labels have no
 // positive gap: they are multiplied, or out of reach.
 //
+// Gaps are noted once the columns have their lasting order (tensor_order.cuh), under which a bundle keeps its
+// centroids. Until then all of them are 0, which leaves nothing out: in the first assignment, and throughout a fit
+// whose rows another one uses too, so that they were not ordered.
+//
 // aim_kernel lists the bundles that each tile must multiply, those of its rows' labels first, for the limits to be low
 // from the start. A block takes a tile of rows; blocks share nothing. Assignments that note gaps cost a little more
 // than others: where less than a thirty-second is left out, the next 7, 21, 49, and then 63 do not.

@@ -88,7 +88,7 @@ __device__ inline void prefix(V (&values)[buckets], Join &&join)
     }
 }
 
-// One thread, before each assignment: whether it shall note gaps (tensor_limits.cuh).
+// One thread, before each assignment under a lasting order: whether it shall note gaps (tensor_limits.cuh).
 __device__ inline void choose_tracking(Progress &progress)
 {
     if (progress.resting > 0) {
@@ -126,7 +126,7 @@ __global__ void __launch_bounds__(1024) order_kernel(const Control *control, Lay
     }
     if (i == 0)
         nearest = __float_as_int(infinity());
-    if (i == 0 && g == 0 && l.labels != nullptr)
+    if (i == 0 && g == 0 && ordered) // gaps belong to bundles, which else hold other columns each time
         choose_tracking(*l.progress);
     __syncthreads();
     for (int j = i; j < k; j += 1024) {

@@ -6,7 +6,9 @@
 
 namespace assign_check {
 
-enum class Kind { blobs, uniform, grid, offset, mixed, huge, tiny, far };
+enum class Kind { blobs, uniform, grid, offset, mixed, huge, tiny, far, clumps };
+
+inline constexpr int clump_rows = 48; // one after the other
 
 __host__ __device__ inline std::uint64_t hash(std::uint64_t x)
 {
@@ -50,6 +52,8 @@ __device__ inline double value_of(Kind kind, bool wide, std::uint64_t i, int f, 
     // Most rows close together, a few far away: what a common scale has to span.
     case Kind::far:
         return normal(9, at) * (i % 97 == 0 ? 1e8 : 1.0);
+    case Kind::clumps:
+        return 200 * uniform(10, i / clump_rows * 100003 + static_cast<std::uint64_t>(f)) + normal(11, at);
     default:
         return blob;
     }
@@ -64,17 +68,17 @@ __global__ void make_rows(T *values, std::int64_t n, int d, Kind kind)
             value_of(kind, sizeof(T) == 8, static_cast<std::uint64_t>(i / d), static_cast<int>(i % d), d));
 }
 
-// Centroid j is a row drawn at random (so some are drawn twice).
+// Centroid j is a row drawn at random (so some are drawn twice), or the first of clump j.
 template <typename T>
-__global__ void draw_centroids(const T *values, std::int64_t n, int d, int k, T *centroids)
+__global__ void draw_centroids(const T *values, std::int64_t n, int d, int k, Kind kind, T *centroids)
 {
-    for (int j = static_cast<int>(blockIdx.x); j < k; j += static_cast<int>(gridDim.x))
+    for (int j = static_cast<int>(blockIdx.x); j < k; j += static_cast<int>(gridDim.x)) {
+        const std::uint64_t drawn = kind == Kind::clumps ? static_cast<std::uint64_t>(j) * clump_rows
+                                                         : hash(static_cast<std::uint64_t>(j) + 77);
+        const auto row = static_cast<std::int64_t>(drawn % static_cast<std::uint64_t>(n));
         for (int f = static_cast<int>(threadIdx.x); f < d; f += static_cast<int>(blockDim.x))
-            centroids[std::int64_t{j} * d + f] =
-                values[static_cast<std::int64_t>(hash(static_cast<std::uint64_t>(j) + 77) %
-                                                 static_cast<std::uint64_t>(n)) *
-                           d +
-                       f];
+            centroids[std::int64_t{j} * d + f] = values[row * d + f];
+    }
 }
 
 // One plain step of Lloyd's method, for centroids as they are in mid-fit.
