@@ -4,7 +4,7 @@
 //   check PLUGIN [tiny|quick|full] [seed] [first-last]    the cases by number; all without it
 //   check count                                           how many cases `full` has
 //   check                                                 the reference beside itself, in a moment
-//   check PLUGIN poisoned|absent                     check_faults.hpp
+//   check PLUGIN poisoned|products|absent            check_faults.hpp
 //   check PLUGIN faults [seed] [first-last]          likewise; its jobs by number
 //   check PLUGIN reductions                          check_reductions.hpp alone
 //
@@ -156,6 +156,8 @@ int main(int argc, char **argv)
         return check_faults(backend, from, to) != 0;
     if (mode == "poisoned")
         return check_poisoned(backend) != 0;
+    if (mode == "products")
+        return check_products(backend) != 0;
     if (mode == "absent")
         return check_absent(backend) != 0;
     print_probe(backend);

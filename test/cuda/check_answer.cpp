@@ -79,8 +79,17 @@ class Run {
         open.device = setting_.device;
         open.device_memory_limit = setting_.device_limit;
         open.tuning = setting_.tuning;
+        open.host.progress = note_progress;
+        open.host.arg = this;
         return good(backend_->open(&open, &context_, &error_)) &&
                good(backend_->load(context_, &rows_.points, &data_, &error_));
+    }
+
+    // What is told before rows get labels is of the fit.
+    static void note_progress(void *run, const PgkmProgress *progress)
+    {
+        if (progress->chosen.assignment != nullptr)
+            static_cast<Run *>(run)->answer_.assignment = progress->chosen.assignment;
     }
 
     bool summarise()

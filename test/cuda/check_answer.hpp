@@ -20,6 +20,7 @@ struct Answer {
     std::vector<double> distances;
     std::vector<PgkmInt128> sums;
     std::vector<std::int64_t> sizes;
+    std::string assignment; // the strategy that the fit told of; not compared
 };
 
 // How a case is run: forced strategies, and limits in bytes.

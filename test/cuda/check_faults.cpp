@@ -74,13 +74,18 @@ bool is_fault(const Answer &answer)
     return known && !answer.text.empty();
 }
 
-std::uint64_t free_memory(const PgkmBackend *backend)
+PgkmDevice first_device(const PgkmBackend *backend)
 {
     PgkmDevice device{};
     std::int32_t count = 0;
     PgkmError error{};
     backend->probe(&device, 1, &count, &error);
-    return device.memory_free;
+    return device;
+}
+
+std::uint64_t free_memory(const PgkmBackend *backend)
+{
+    return first_device(backend).memory_free;
 }
 
 bool expect_right(const PgkmBackend *backend, const Job &job, const char *when)
@@ -169,6 +174,32 @@ int check_poisoned(const PgkmBackend *backend)
     const Answer second = run(backend, job.shape, job.rows, job.setting);
     failures += !is_fault(first) + !is_fault(second);
     std::printf("poisoned: \"%s\", then \"%s\", %d failures\n", first.text.c_str(), second.text.c_str(), failures);
+    return failures;
+}
+
+int check_products(const PgkmBackend *backend)
+{
+    const bool hopper = first_device(backend).capability_major == 9;
+    // The second has rows too long for a tile of the filter without wgmma.
+    const Job narrow = make_job({.name = "products", .n = 5000, .d = 100, .k = 40}, {}, 0);
+    const Job wide = make_job({.name = "products of long rows", .n = 4200, .d = 3200, .k = 20}, {}, 0);
+    const struct {
+        const Job &job;
+        const char *off, *assignment;
+    } expected[] = {{narrow, "none", "tensor_core"},  {narrow, "mma", "tiled"},
+                    {narrow, "wgmma", "tensor_core"}, {wide, "none", hopper ? "tensor_core" : "tiled"},
+                    {wide, "wgmma128", "tiled"},      {wide, "wgmma256", "tiled"}};
+    int failures = 0;
+    for (const auto &[job, off, assignment] : expected) {
+        setenv("PGKM_CUDA_PRODUCTS", off, 1);
+        const Answer got = run(backend, job.shape, job.rows, job.setting);
+        unsetenv("PGKM_CUDA_PRODUCTS");
+        const bool right = got.assignment == assignment && differences(job.want, got).empty();
+        std::printf("%s%s, %s off: %s, status %d %s\n", right ? "" : "FAIL ", job.shape.name.c_str(), off,
+                    got.assignment.c_str(), got.status, got.text.c_str());
+        failures += !right;
+    }
+    std::printf("products: %d failures\n", failures);
     return failures;
 }
 

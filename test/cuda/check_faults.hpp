@@ -14,6 +14,10 @@ int check_faults(const PgkmBackend *backend, int first, int last);
 // Lets a kernel really fail, after which the process has no device: statuses, no end of the process.
 int check_poisoned(const PgkmBackend *backend);
 
+// Lets the tensor cores seem to err (PGKM_CUDA_PRODUCTS, cuda/plugin/products.hpp): a strategy that needs none of what
+// is off must take over, and be right.
+int check_products(const PgkmBackend *backend);
+
 // A device that does not exist.
 int check_absent(const PgkmBackend *backend);
 
