@@ -36,7 +36,7 @@ RowValues<T> by_feature(const Stage<T> &stage, const View<T> &view)
     if (const PreparedRows::Part *part = prepared->find(view.values, view.n, view.k))
         return {reinterpret_cast<const T *>(part->memory.get()), 1, pitch};
     const auto bytes = static_cast<std::size_t>(pitch) * static_cast<std::size_t>(view.d) * sizeof(T);
-    prepared->refused = bytes > free_memory() / 2; // of a device without a limit, too
+    prepared->refused = !stage.context.budget.has(2 * bytes); // half of what is left is for others
     if (prepared->refused || prepared->add(stage.context, view.values, view.n, view.k, bytes) == nullptr)
         return as_loaded;
     T *columns = reinterpret_cast<T *>(prepared->parts.back().memory.get());

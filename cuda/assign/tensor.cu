@@ -158,8 +158,7 @@ PreparedRows::Part *part_of(const Stage<T> &stage, const View<T> &view, const Sl
     if (order != nullptr) // it may be there without its halves
         wanted -= order_bytes<T>(view.n, view.d, order->rows.halves != nullptr);
     const bool made =
-        wanted <= free_memory() / 2 && wanted <= context.budget.room() / 2 &&
-        wanted + bytes.passing <= context.scratch_room() && within_limit([&] {
+        context.budget.has(2 * wanted) && context.scratch_holds(wanted + bytes.passing) && within_limit([&] {
             order = order_of_loaded(context, view.values, view.n, view.d, pivots, true);
             DeviceArray<char> lasting(context.budget, bytes.lasting);
             context.scratch(bytes.passing);
@@ -184,7 +183,7 @@ std::int64_t rows_within_limit(const Stage<T> &stage, const View<T> &view, std::
     const Context &context = stage.context;
     for (std::int64_t rows = std::min(most, view.n);; rows = (rows + 1) / 2) {
         const SliceBytes bytes = slice_bytes<T>(context, rows, view.d, view.k);
-        if (bytes.order + bytes.lasting + bytes.passing <= context.scratch_room())
+        if (context.scratch_holds(bytes.order + bytes.lasting + bytes.passing))
             return rows;
         if (rows <= 1024)
             return 0;

@@ -262,8 +262,8 @@ void assign_by_matrix(const Stage<T> &stage, const View<T> &view, std::int32_t *
     constexpr std::uint64_t most_bytes = std::uint64_t{256} << 20;
     const std::uint64_t line = static_cast<std::uint64_t>(view.k) * sizeof(double);
     const std::int64_t blocks_of_columns = (std::int64_t{view.k} + tile - 1) / tile;
-    const auto held = static_cast<std::int64_t>(std::min(stage.context.scratch_room(), most_bytes) / line);
-    const std::int64_t step = std::min(held, view.n);
+    const std::uint64_t wanted = std::min(static_cast<std::uint64_t>(view.n) * line, most_bytes);
+    const auto step = static_cast<std::int64_t>(stage.context.scratch_room(wanted) / line);
     if (step < 1 || blocks_of_columns > 65535)
         return assign(stage, view, labels);
     auto *matrix = reinterpret_cast<double *>(stage.context.scratch(static_cast<std::size_t>(step) * line));

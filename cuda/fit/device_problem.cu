@@ -14,7 +14,7 @@ std::int64_t label_rows(const Data &data, const PgkmProblem &problem)
 {
     const std::int64_t most = data.resident ? std::int64_t{1} << 25 : data.chunks.rows;
     std::int64_t rows = std::min(problem.n_rows, most);
-    const Budget &budget = data.context.budget;
+    const Budget &budget = data.context.budget; // rows were loaded so that labels fit what is free
     if (budget.limit != 0)
         rows = std::min(rows, std::max<std::int64_t>(static_cast<std::int64_t>(budget.room() / 32), 1024));
     return std::max<std::int64_t>(rows, 1);
@@ -79,8 +79,7 @@ DeviceProblem<T>::DeviceProblem(Data &owner, const PgkmProblem &given)
     std::uint64_t least = least_bytes(shape, problem.peers != nullptr);
     if (problem.peers != nullptr) // the context keeps the copies for others from fit to fit
         least -= std::min<std::uint64_t>(context.for_peers.bytes(), peer_copy_bytes(sums_of(shape)));
-    context.make_room(least);
-    if (!budget.fits(least))
+    if (!context.make_room(least))
         data.stream();
     // The history of a first iteration is copied before it means anything.
     centroids = zeros<T>(budget, 3 * n_values, stream());

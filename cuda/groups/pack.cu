@@ -20,7 +20,7 @@ bool fits_limits(const Data &data, const PgkmProblem *problems, const std::vecto
     const auto sums = static_cast<std::uint64_t>(group_width(data.host.d, data.host.weights != nullptr)) + 5;
     const std::uint64_t bytes =
         rows + which.size() * (sizeof(GroupProblem) + 16 * d) + clusters * (8 * sums + d * data.element_bytes());
-    return data.context.budget.fits(bytes) && data.context.host_budget.fits(bytes);
+    return data.context.budget.has(bytes) && data.context.host_budget.fits(bytes);
 }
 
 // Whether one block each is sooner done than one after the other with the whole device: 20

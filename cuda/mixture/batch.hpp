@@ -91,7 +91,7 @@ class Batch {
                             ? std::max(ProductShares<T>::values_per_row(most_k_), most_k_ + 1)
                             : most_k_ + 1;
         per_row_ = share_values_ + (type_ == PGKM_COVARIANCE_TIED ? d_ : 0);
-        const std::uint64_t room = std::min(most_workspace, context_.scratch_room() / 2);
+        const std::uint64_t room = std::min(most_workspace, context_.scratch_limit() / 2);
         const auto row_bytes = static_cast<std::uint64_t>(per_row_) * 8 + 4;
         const std::int64_t fits = static_cast<std::int64_t>(room / row_bytes) / tile_rows * tile_rows;
         // At least a tile: the budget has the last word.
@@ -132,7 +132,7 @@ class Batch {
             return 0;
         sparse_.emplace(context_, tasks_[0], d_);
         const std::size_t bytes = sparse_->plan(std::min(tasks_[0].problem->n_rows, most_rows),
-                                                std::min(2 * most_workspace, context_.scratch_room() / 2));
+                                                std::min(2 * most_workspace, context_.scratch_limit() / 2));
         if (bytes == 0)
             sparse_.reset();
         return bytes;

@@ -63,10 +63,11 @@ void em_step_problems(Data &data, const PgkmProblem *problems, std::int64_t n_pr
 {
     using namespace mixture;
     // How much lies in the workspace must not decide how rows are summed: the same call gives the same bits.
-    const std::uint64_t most = data.context.scratch_room() / 4;
-    data.context.make_room(2 * most);
+    const std::uint64_t most = data.context.scratch_limit() / 4;
+    if (!data.context.budget.fits(2 * most))
+        data.context.make_room(2 * most);
     std::vector<Task> planned, tasks;
-    std::uint64_t bytes = 0;
+    std::uint64_t bytes = 0, held = 0; // of tasks; for which there is room
     for (std::int64_t p = 0; p < n_problems; ++p) {
         data.context.poll();
         if (p % most_tasks == 0)
@@ -82,8 +83,11 @@ void em_step_problems(Data &data, const PgkmProblem *problems, std::int64_t n_pr
             bytes = 0;
         }
         // Rows give way to what the step itself needs: from then on they come in chunks.
-        if (data.resident && 2 * (more + least) > data.context.scratch_room())
-            data.stream();
+        if (data.resident && 2 * (more + least) > held) {
+            held = 2 * (more + least);
+            if (!data.context.scratch_holds(held))
+                data.stream();
+        }
         tasks.push_back(std::move(task));
         bytes += more;
     }

@@ -49,7 +49,7 @@ std::vector<std::int32_t> slots_of(const Context &context, const std::vector<Tas
         slots.push_back(static_cast<std::int32_t>(std::max<std::int64_t>(wanted, 1)));
         bytes += 8.0 * static_cast<double>(slots.back()) * static_cast<double>(layout_of(*task.mixture, d).values());
     }
-    const double room = static_cast<double>(std::min(most_sum_bytes, context.scratch_room() / 4));
+    const double room = static_cast<double>(std::min(most_sum_bytes, context.scratch_limit() / 4));
     if (bytes > room)
         for (std::int32_t &count : slots)
             count = std::max(1, static_cast<std::int32_t>(count * (room / bytes)));

@@ -86,7 +86,7 @@ class Summation {
         near(results_, static_cast<std::int64_t>(count_ * values()));
         const auto bytes = static_cast<std::uint64_t>(slots_ * slot_values(d_)) * sizeof(double);
         double *slots;
-        if (bytes <= context.scratch_room()) {
+        if (context.scratch_holds(bytes)) {
             slots = reinterpret_cast<double *>(context.scratch(bytes));
         } else {
             near(slots_memory_, slots_ * slot_values(d_));

@@ -49,9 +49,9 @@ __global__ void copy_kernel(View<T> view, const Control *control, const std::int
 // Up to `wanted` copies within `most_bytes` and the device's limit, in the context's workspace.
 Copies make_copies(Context &context, std::int64_t n_sums, int wanted, std::int64_t most_bytes, cudaStream_t stream)
 {
-    const auto room =
-        static_cast<std::int64_t>(std::min(context.scratch_room(), static_cast<std::uint64_t>(most_bytes)));
-    Copies copies = {nullptr, static_cast<int>(std::min<std::int64_t>(room / (n_sums * 8), wanted)), n_sums};
+    const std::int64_t bytes_of_copy = n_sums * 8, most = std::min(most_bytes, wanted * bytes_of_copy);
+    const auto room = static_cast<std::int64_t>(context.scratch_room(static_cast<std::uint64_t>(most)));
+    Copies copies = {nullptr, static_cast<int>(room / bytes_of_copy), n_sums};
     if (copies.count == 0)
         return copies;
     const std::size_t bytes = static_cast<std::size_t>(n_sums) * static_cast<std::size_t>(copies.count) * 8;

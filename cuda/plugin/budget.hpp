@@ -81,6 +81,21 @@ class DeviceMemory : public Budget {
     DeviceMemory &operator=(const DeviceMemory &) = delete;
     ~DeviceMemory() { flush(); }
 
+    // So many bytes, or as many of them as there is room for: within the limit, and on the device, of which an eighth
+    // is left to others. What is kept makes room where it has to. The driver is slow to say what is free, and a little
+    // is where a kernel can run.
+    std::uint64_t available(std::uint64_t bytes) const
+    {
+        constexpr std::uint64_t little = std::uint64_t{4} << 20;
+        const std::uint64_t kept = spare_bytes_ + aside_bytes_;
+        bytes = std::min(bytes, room());
+        if (bytes <= kept + little)
+            return bytes;
+        const std::uint64_t free = free_memory();
+        return std::min(bytes, kept + (free - free / 8));
+    }
+    bool has(std::uint64_t bytes) const { return available(bytes) == bytes; }
+
     void *allocate(std::size_t bytes)
     {
         take(bytes);

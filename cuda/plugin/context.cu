@@ -143,18 +143,25 @@ std::int64_t *Context::scratch(std::size_t bytes)
     return reinterpret_cast<std::int64_t *>(workspace.get());
 }
 
-std::uint64_t Context::scratch_room() const
+std::uint64_t Context::scratch_room(std::uint64_t bytes) const
+{
+    const std::uint64_t held = workspace.bytes();
+    return bytes <= held ? bytes : held + budget.available(bytes - held);
+}
+
+std::uint64_t Context::scratch_limit() const
 {
     const std::uint64_t room = budget.room(), held = workspace.bytes();
     return room > std::numeric_limits<std::uint64_t>::max() - held ? room : room + held;
 }
 
-void Context::make_room(std::uint64_t bytes)
+bool Context::make_room(std::uint64_t bytes)
 {
-    if (budget.fits(bytes))
-        return;
+    if (budget.has(bytes))
+        return true;
     synchronise(compute.get());
     workspace = DeviceArray<char>();
+    return budget.has(bytes);
 }
 
 void Context::use(const Plan &plan)

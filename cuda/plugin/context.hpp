@@ -78,10 +78,13 @@ struct Context {
     // Device memory for a stage, valid until the next call; work enqueued before in the compute
     // stream may still use it, so it only ever grows between waits.
     std::int64_t *scratch(std::size_t bytes);
-    // The most that scratch() can be asked for within the limit.
-    std::uint64_t scratch_room() const;
-    // Gives the workspace back, unless `bytes` fit the limit beside it.
-    void make_room(std::uint64_t bytes);
+    // So many bytes, or as many of them as scratch() has room for.
+    std::uint64_t scratch_room(std::uint64_t bytes) const;
+    bool scratch_holds(std::uint64_t bytes) const { return scratch_room(bytes) == bytes; }
+    // The most that the limit alone allows of it, whatever is free: where sums' bits depend on that.
+    std::uint64_t scratch_limit() const;
+    // Gives the workspace back, unless there is room for `bytes` beside it; whether there is room then.
+    bool make_room(std::uint64_t bytes);
     // Names a plan in `chosen`.
     void use(const Plan &plan);
     void report(const char *phase, int problem, int iteration, double shift) const;
@@ -110,20 +113,6 @@ struct Box {
     std::vector<double> min;
     std::vector<double> max;
 };
-
-// Makes what only a faster way needs; false where the device, or its limit, has no room for it.
-template <typename Make>
-bool within_limit(Make &&make)
-{
-    try {
-        make();
-        return true;
-    } catch (const Error &error) {
-        if (error.status() != PGKM_LIMIT && error.status() != PGKM_OUT_OF_MEMORY)
-            throw;
-        return false;
-    }
-}
 
 // Loaded rows: all on the device, or in the caller's memory and streamed through it.
 struct Data {

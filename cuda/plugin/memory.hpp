@@ -102,20 +102,32 @@ class PinnedArray {
     std::size_t count_ = 0;
 };
 
-// An array that kernels read and write: on the device where its budget has room (and `spare`
-// bytes beside it), else page-locked on the host, where they reach it over the bus.
+// Makes what only a faster way needs; false where the device, or its limit, has no room for it.
+template <typename Make>
+bool within_limit(Make &&make)
+{
+    try {
+        make();
+        return true;
+    } catch (const Error &error) {
+        if (error.status() != PGKM_LIMIT && error.status() != PGKM_OUT_OF_MEMORY)
+            throw;
+        return false;
+    }
+}
+
+// An array that kernels read and write: on the device where it and its budget have room (in the budget `spare` bytes
+// beside it), else page-locked on the host, where they reach it over the bus.
 template <typename T>
 class NearArray {
   public:
     NearArray() = default;
     NearArray(DeviceMemory &device, Budget &host, std::size_t count, std::uint64_t spare = 0)
     {
-        if (device.fits(count * sizeof(T) + spare)) {
-            on_device_ = DeviceArray<T>(device, count);
-        } else {
-            claim_ = Claim(host, count * sizeof(T));
-            on_host_ = PinnedArray<T>(count);
-        }
+        if (device.fits(count * sizeof(T) + spare) && within_limit([&] { on_device_ = DeviceArray<T>(device, count); }))
+            return;
+        claim_ = Claim(host, count * sizeof(T));
+        on_host_ = PinnedArray<T>(count);
     }
     T *get() const { return on_device_.get() != nullptr ? on_device_.get() : on_host_.get(); }
 

@@ -147,20 +147,17 @@ class Reducer {
         context_.report("iterating", 0, 0, 0.0);
     }
 
-    // What is left beside R itself. The driver is slow to say what is free, and a little is where a kernel can run.
+    // As many as what is left beside R itself holds.
     std::int64_t blocks() const
     {
-        constexpr std::uint64_t little = std::uint64_t{4} << 20;
         const std::uint64_t fixed =
             static_cast<std::uint64_t>(plan_.words.count + program_.source().n_parameters + 4096) * sizeof(Word);
-        const std::uint64_t limit = context_.budget.room() / 8 * 7;
         const auto within = [&](std::uint64_t room) {
             return room < fixed ? 0 : choose_blocks(plan_, problem_.n_rows, device_of(context_), room - fixed);
         };
-        const std::int64_t wanted = within(limit);
-        if (fixed + static_cast<std::uint64_t>(wanted) * block_bytes(plan_) <= little)
-            return wanted;
-        return within(std::min<std::uint64_t>(limit, free_memory() / 8 * 7));
+        const std::int64_t wanted = within(context_.budget.room() / 8 * 7);
+        const std::uint64_t bytes = fixed + static_cast<std::uint64_t>(wanted) * block_bytes(plan_);
+        return std::min(wanted, within(context_.budget.available(bytes)));
     }
 
     template <typename V>

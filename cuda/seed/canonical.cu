@@ -191,11 +191,6 @@ cudaError_t sort_pairs(void *storage, std::size_t &bytes, cub::DoubleBuffer<std:
                                            stream);
 }
 
-bool device_has(std::uint64_t bytes)
-{
-    return bytes + bytes / 16 <= free_memory();
-}
-
 // Keys of n rows on their way into order: 24 bytes a row, and what the sort takes.
 class KeySort {
   public:
@@ -274,14 +269,7 @@ void number_rows(const Context &context, std::int64_t n, std::uint32_t *rows)
 
 bool has_room(Context &context, std::uint64_t bytes)
 {
-    context.make_room(bytes);
-    if (!context.budget.fits(bytes))
-        return false;
-    if (device_has(bytes))
-        return true;
-    context.budget.drop_aside();
-    context.budget.drop_spare(0);
-    return device_has(bytes);
+    return context.make_room(bytes);
 }
 
 template <typename T>

@@ -268,9 +268,7 @@ Candidates<T> oversample(Data &data, const PgkmProblem &problem, Seeder<T> &seed
     keep(first);
     std::optional<Assigned<T>> assigned;
     if (draws * oversampling_rounds < std::numeric_limits<std::int32_t>::max()) {
-        const std::uint64_t bytes = Assigned<T>::bytes(data, draws);
-        context.make_room(bytes);
-        if (context.budget.fits(bytes))
+        if (context.make_room(Assigned<T>::bytes(data, draws)))
             within_limit([&] { assigned.emplace(data, problem, first, static_cast<std::int32_t>(draws)); });
     }
     if (shared != nullptr && !assigned)

@@ -154,7 +154,7 @@ void add_runs(const Stage<T> &stage, const View<T> &view, const Entries &entries
 std::int64_t rows_per_sort(const Context &context, std::int64_t n, std::int32_t k)
 {
     for (std::int64_t rows = std::min(n, most_entries);; rows = (rows + 1) / 2) {
-        if (entry_bytes(rows, k) <= context.scratch_room())
+        if (context.scratch_holds(entry_bytes(rows, k)))
             return rows;
         if (rows <= 1024)
             return 0;
