@@ -61,11 +61,9 @@ bool DeviceProblem<T>::keeps_entries()
     if (!data.resident || problem.n_rows > static_cast<std::int64_t>(labels.count()))
         return false;
     const std::size_t bytes = label_bytes() + entry_bytes(problem.n_rows, k);
-    if (kept.get() == nullptr && bytes <= context.budget.room() / 4)
-        within_limit([&] {
-            kept = DeviceArray<char>(context.budget, bytes);
-            forget_labels();
-        });
+    if (kept.get() == nullptr && bytes <= context.budget.room() / 4 &&
+        within_limit([&] { kept = DeviceArray<char>(context.budget, bytes); }))
+        forget_labels();
     return kept.get() != nullptr;
 }
 

@@ -19,8 +19,10 @@ struct Armed {
     std::atomic<long> calls{0}; // until the fault; 0: none is armed
     std::atomic<bool> lasting{false};
     Fault kind = Fault::failure;
+    bool optional = false; // of optional calls alone
 };
 Armed armed;
+thread_local int optional_depth = 0;
 
 // A kernel that really fails: from then on the process has no usable context.
 __global__ void trap_kernel()
@@ -32,6 +34,7 @@ cudaError_t strike(Fault kind)
 {
     switch (kind) {
     case Fault::memory:
+        armed.lasting = armed.optional;
         return cudaErrorMemoryAllocation;
     case Fault::timeout:
         armed.lasting = true;
@@ -90,17 +93,29 @@ void arm_fault_injection() noexcept
                  : is(":gone")    ? Fault::gone
                  : is(":trap")    ? Fault::trap
                                   : Fault::failure;
+    armed.optional = is(":optional");
     armed.lasting = false;
     armed.calls = std::atol(setting);
 }
 
+OptionalCalls::OptionalCalls() noexcept
+{
+    ++optional_depth;
+}
+
+OptionalCalls::~OptionalCalls()
+{
+    --optional_depth;
+}
+
 cudaError_t injected_fault() noexcept
 {
-    if (armed.lasting.load(std::memory_order_relaxed))
-        return armed.kind == Fault::gone ? cudaErrorDevicesUnavailable : cudaErrorLaunchTimeout;
-    if (armed.calls.load(std::memory_order_relaxed) <= 0 || armed.calls.fetch_sub(1) != 1)
+    const bool lasting = armed.lasting.load(std::memory_order_relaxed);
+    if (!lasting && armed.calls.load(std::memory_order_relaxed) <= 0)
         return cudaSuccess;
-    return strike(armed.kind);
+    if (armed.optional && optional_depth == 0)
+        return cudaSuccess;
+    return lasting || armed.calls.fetch_sub(1) == 1 ? strike(armed.kind) : cudaSuccess;
 }
 
 std::size_t free_memory()

@@ -3,7 +3,9 @@
 // Test hook: with PGKM_CUDA_FAULT=n in the environment when a context is opened, the nth
 // checked call after that fails without being made. n:oom: as if memory had run out; n:timeout,
 // n:gone: and so does every call after it, as after a kernel's time-out or with the device gone;
-// n:trap: a kernel really fails, and the process can use the device no more.
+// n:trap: a kernel really fails, and the process can use the device no more. n:optional: the nth of the calls that only
+// a faster way needs (within_limit() in memory.hpp); n:optional:oom: and every such call after it, as if memory had run
+// out.
 #pragma once
 
 #include <concepts>
@@ -24,6 +26,14 @@ void check(cudaError_t code, const char *call);
 
 // Reads PGKM_CUDA_FAULT and starts counting anew.
 void arm_fault_injection() noexcept;
+
+// While it lives, the calls of its thread are of a way that may be left out.
+struct OptionalCalls {
+    OptionalCalls() noexcept;
+    ~OptionalCalls();
+    OptionalCalls(const OptionalCalls &) = delete;
+    OptionalCalls &operator=(const OptionalCalls &) = delete;
+};
 
 // cudaSuccess, or the error to pretend for this call.
 cudaError_t injected_fault() noexcept;

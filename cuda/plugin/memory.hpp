@@ -106,6 +106,7 @@ class PinnedArray {
 template <typename Make>
 bool within_limit(Make &&make)
 {
+    const OptionalCalls calls;
     try {
         make();
         return true;

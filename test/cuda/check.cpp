@@ -4,7 +4,7 @@
 //   check PLUGIN [tiny|quick|full] [seed] [first-last]    the cases by number; all without it
 //   check count                                           how many cases `full` has
 //   check                                                 the reference beside itself, in a moment
-//   check PLUGIN poisoned|products|absent            check_faults.hpp
+//   check PLUGIN lean|poisoned|products|absent       check_faults.hpp
 //   check PLUGIN faults [seed] [first-last]          likewise; its jobs by number
 //   check PLUGIN reductions                          check_reductions.hpp alone
 //
@@ -154,6 +154,8 @@ int main(int argc, char **argv)
         std::sscanf(argv[4], "%d-%d", &from, &to);
     if (mode == "faults")
         return check_faults(backend, from, to) != 0;
+    if (mode == "lean")
+        return check_lean(backend) != 0;
     if (mode == "poisoned")
         return check_poisoned(backend) != 0;
     if (mode == "products")

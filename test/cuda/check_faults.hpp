@@ -11,6 +11,10 @@ namespace plugin_check {
 // Returns the failures.
 int check_faults(const PgkmBackend *backend, int first, int last);
 
+// Lets what only faster ways ask for fail, as if memory had run out, from each such call on: every answer must come,
+// and be right.
+int check_lean(const PgkmBackend *backend);
+
 // Lets a kernel really fail, after which the process has no device: statuses, no end of the process.
 int check_poisoned(const PgkmBackend *backend);
 
