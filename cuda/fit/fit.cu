@@ -19,9 +19,7 @@ class Fit {
   public:
     Fit(Data &data, PgkmProblem &problem, std::int32_t index, const PgkmFitParams &params)
         : on_device_(data, problem), problem_(problem), index_(index), params_(params),
-          progress_(data.context.mailbox<Progress>(0)), state_(data.context.mailbox<Control>(256)),
-          claim_(data.context.host_budget, (on_device_.weighted ? 4 : 3) * 16 * static_cast<std::uint64_t>(problem.k) *
-                                               static_cast<std::uint64_t>(data.host.d))
+          progress_(data.context.mailbox<Progress>(0)), state_(data.context.mailbox<Control>(256))
     {
         on_device_.few_iterations = params.max_iter <= 2;
     }
@@ -36,6 +34,7 @@ class Fit {
     void fetch_control();
     void take_centroids();
     std::vector<std::int32_t> labels_on_host();
+    Claim claim_sums();
     void relocate();
     void compare_labels_of_history();
     void iterate_on_host();
@@ -54,8 +53,6 @@ class Fit {
     Progress *progress_;
     Control *state_;                  // the device's control, as last fetched
     std::array<Event, ahead> ends_;   // of iterations
-    Claim claim_;                     // for the sums of an iteration that the host finishes: what a limit refuses, it
-                                      // refuses before the fit
     std::vector<Int128> last_masses_; // of the last one that found a cluster empty: the last_relocated_-th
     std::int32_t last_relocated_ = 0;
     std::int32_t reported_ = -1;
@@ -178,11 +175,22 @@ void Fit<T>::finish_host_iteration(Sums &sums, Unchanged &&unchanged)
     context().report("iterating", index_, problem_.n_iter, problem_.shift);
 }
 
+// For the sums of iterations that the host finishes: as the device has them, joined, and where rows are relocated. A
+// fit in which no cluster is empty needs none of it.
+template <typename T>
+Claim Fit<T>::claim_sums()
+{
+    return {context().host_budget, (on_device_.weighted ? 4 : 3) * sizeof(Int128) *
+                                       static_cast<std::uint64_t>(on_device_.k) *
+                                       static_cast<std::uint64_t>(on_device_.d)};
+}
+
 // The device met an empty cluster and has changed nothing: sums are those of the current
 // centroids, set 1 holds those of the iteration before.
 template <typename T>
 void Fit<T>::relocate()
 {
+    const Claim claim = claim_sums();
     take_centroids();
     std::vector<std::int64_t> totals(on_device_.totals.count()), masses(on_device_.masses.count());
     if (on_device_.peer_sums) {
@@ -252,8 +260,9 @@ void Fit<T>::sum_on_host(const std::vector<std::int32_t> &labels, Sums &sums)
 template <typename T>
 void Fit<T>::iterate_on_host()
 {
-    const Claim claim(context().host_budget,
-                      8 * static_cast<std::uint64_t>(problem_.n_rows)); // labels of two iterations
+    const Claim claim = claim_sums(),
+                labels_claim(context().host_budget,
+                             8 * static_cast<std::uint64_t>(problem_.n_rows)); // labels of two iterations
     std::vector<std::int32_t> previous;
     Sums sums;
     while (problem_.n_iter < params_.max_iter && problem_.converged == 0) {
