@@ -14,7 +14,7 @@
 namespace pgkm::cuda {
 namespace {
 
-constexpr unsigned mma_sets = 32, wgmma_sets = 4;
+constexpr unsigned mma_sets = 32, wgmma_sets = 8; // of both, some whose sums do not start from 0
 
 // Counts a result that is not allowed. planted: as if the sum had been cut at 2^-16.
 __device__ void judge(const FixedProducts &set, int row, int column, float result, bool planted, unsigned *wrong)
