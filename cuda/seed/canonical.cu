@@ -204,7 +204,7 @@ class KeySort {
         checked("cub::DeviceRadixSort",
                 [&] { return sort_pairs(nullptr, bytes, no_keys, no_rows, n, context.compute.get()); });
         const std::uint64_t pairs = 2 * HostOrder::row_bytes * static_cast<std::uint64_t>(n);
-        if (has_room(context, pairs + bytes + sizeof(std::int32_t)))
+        if (context.make_room(pairs + bytes + sizeof(std::int32_t)))
             made.emplace(KeySort(context, n, bytes));
         return made;
     }
@@ -265,11 +265,6 @@ void number_rows(const Context &context, std::int64_t n, std::uint32_t *rows)
 {
     enqueue(number_kernel, blocks_for(n, threads, context.facts.multiprocessors * 16), threads, 0,
             context.compute.get(), n, rows);
-}
-
-bool has_room(Context &context, std::uint64_t bytes)
-{
-    return context.make_room(bytes);
 }
 
 template <typename T>

@@ -38,9 +38,6 @@ DeviceArray<std::uint32_t> canonical_order(SharedRows<T> &rows);
 // rows[i] = i, on the device.
 void number_rows(const Context &context, std::int64_t n, std::uint32_t *rows);
 
-// Whether the limit and the device hold so much more; what is kept for later goes where they do not.
-bool has_room(Context &context, std::uint64_t bytes);
-
 // Turns positions into the rows that stand there.
 void look_up_rows(Context &context, const std::uint32_t *order, std::vector<std::int64_t> &positions);
 

@@ -306,7 +306,7 @@ std::vector<std::int64_t> greedy_positions(SharedRows<T> &shared, const std::uin
     if (!Greedy<T>::takes(context, shared.own(), d, problem.k))
         throw Error(PGKM_UNSUPPORTED, "such rows are seeded by one device");
     const std::uint64_t of_others = (weights == nullptr ? 8 : 16) * static_cast<std::uint64_t>(shared.n());
-    if (!has_room(context, of_others + greedy_bytes({shared.own(), d, problem.k, sizeof(T) == 8, false})))
+    if (!context.make_room(of_others + greedy_bytes({shared.own(), d, problem.k, sizeof(T) == 8, false})))
         throw Error(PGKM_LIMIT, "a device has no room to seed its rows");
     const SeedRows<T> rows = {nullptr, weights, nullptr, shared.n(), d, problem.weight_exponent, nullptr, order};
     return Greedy<T>(context, rows, key, problem.k, &shared).run();
@@ -317,7 +317,7 @@ std::optional<std::vector<std::int64_t>> greedy_positions(Context &context, cons
                                                           std::int32_t k)
 {
     if (k < 2 || rows.n < least_rows || rows.n > most_seed_rows || !Greedy<T>::takes(context, rows.n, rows.d, k) ||
-        !has_room(context, greedy_bytes({rows.n, rows.d, k, sizeof(T) == 8, false})))
+        !context.make_room(greedy_bytes({rows.n, rows.d, k, sizeof(T) == 8, false})))
         return {};
     return Greedy<T>(context, rows, key, k).run();
 }

@@ -320,7 +320,7 @@ std::optional<std::vector<std::int64_t>> held_positions(Context &context, const 
     const std::size_t bytes = HeldBlock<T>::bytes(each, rows.d, trials, blocks);
     if (!context.facts.takes(Mechanism::held_rows) || rows.n == 0 || k < 2 ||
         bytes + fixed > static_cast<std::size_t>(context.facts.shared_bytes_per_block) ||
-        !has_room(context, static_cast<std::uint64_t>(8 * (rows.n + blocks + k)) + 4096))
+        !context.make_room(static_cast<std::uint64_t>(8 * (rows.n + blocks + k)) + 4096))
         return {};
     const cudaStream_t stream = context.compute.get();
     const DeviceArray<double> nearest(context.budget, static_cast<std::size_t>(rows.n));
