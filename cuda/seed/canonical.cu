@@ -205,7 +205,7 @@ class KeySort {
                 [&] { return sort_pairs(nullptr, bytes, no_keys, no_rows, n, context.compute.get()); });
         const std::uint64_t pairs = 2 * HostOrder::row_bytes * static_cast<std::uint64_t>(n);
         if (context.make_room(pairs + bytes + sizeof(std::int32_t)))
-            made.emplace(KeySort(context, n, bytes));
+            within_limit([&] { made.emplace(KeySort(context, n, bytes)); });
         return made;
     }
 

@@ -316,10 +316,12 @@ template <typename T>
 std::optional<std::vector<std::int64_t>> greedy_positions(Context &context, const SeedRows<T> &rows, const SeedKey &key,
                                                           std::int32_t k)
 {
+    std::optional<Greedy<T>> greedy;
     if (k < 2 || rows.n < least_rows || rows.n > most_seed_rows || !Greedy<T>::takes(context, rows.n, rows.d, k) ||
-        !context.make_room(greedy_bytes({rows.n, rows.d, k, sizeof(T) == 8, false})))
+        !context.make_room(greedy_bytes({rows.n, rows.d, k, sizeof(T) == 8, false})) ||
+        !within_limit([&] { greedy.emplace(context, rows, key, k); }))
         return {};
-    return Greedy<T>(context, rows, key, k).run();
+    return greedy->run();
 }
 
 template std::vector<std::int64_t> greedy_positions<float>(SharedRows<float> &, const std::uint32_t *, const double *,

@@ -71,9 +71,10 @@ std::vector<Job> make_jobs()
 // Jobs whose faster ways keep something beside the rows, or hand it to the host where there is no room.
 std::vector<Job> make_optional_jobs()
 {
-    PgkmTuning by_column{}, by_label{};
+    PgkmTuning by_column{}, by_label{}, in_passes{};
     by_column.assignment = "register_constant";
     by_label.feature_sum = "sorted";
+    in_passes.execution = "multi_pass";
     std::vector<Job> jobs;
     jobs.push_back(make_job({.name = "lists of leaves", .n = 66000, .d = 2, .k = 300}, {}, 0));
     jobs.push_back(make_job({.name = "strips", .n = 3000, .d = 40, .k = 30}, {}, 0));
@@ -86,6 +87,8 @@ std::vector<Job> make_optional_jobs()
     jobs.push_back(make_job({.name = "entries", .n = 900, .d = 20, .k = 6}, by_label, 0));
     jobs.push_back(
         make_job({.name = "candidates", .n = 9000, .d = 20, .k = 40, .init = PGKM_INIT_KMEANS_PARALLEL}, {}, 0));
+    jobs.push_back( // not by rows that blocks hold
+        make_job({.name = "trials", .n = 9000, .d = 100, .k = 10, .init = PGKM_INIT_KMEANS_PLUS_PLUS}, in_passes, 0));
     jobs.push_back(make_job(
         {.name = "ordered groups", .n = 900, .d = 3, .k = 4, .init = PGKM_INIT_KMEANS_PLUS_PLUS, .groups = 9}, {}, 0));
     return jobs;
