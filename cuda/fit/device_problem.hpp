@@ -125,7 +125,6 @@ struct DeviceProblem {
     void use_plan();
     bool keeps_labels();
     bool keeps_entries();
-    std::size_t label_bytes() const;
     bool takes_floats() const;
     void forget_labels();
     MoveArguments move_arguments(const UpdateArguments<T> &arguments, const View<T> &rows) const;

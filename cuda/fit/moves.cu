@@ -60,18 +60,11 @@ bool DeviceProblem<T>::keeps_entries()
 {
     if (!data.resident || problem.n_rows > static_cast<std::int64_t>(labels.count()))
         return false;
-    const std::size_t bytes = label_bytes() + entry_bytes(problem.n_rows, k);
+    const std::size_t bytes = entry_bytes(problem.n_rows, k, true);
     if (kept.get() == nullptr && bytes <= context.budget.room() / 4 &&
         within_limit([&] { kept = DeviceArray<char>(context.budget, bytes); }))
         forget_labels();
     return kept.get() != nullptr;
-}
-
-// Of the labels that lie before the entries.
-template <typename T>
-std::size_t DeviceProblem<T>::label_bytes() const
-{
-    return (static_cast<std::size_t>(problem.n_rows) * sizeof(std::int32_t) + 255) / 256 * 256;
 }
 
 // Sums follow the rows where the plan has it and there is memory for their labels.
@@ -146,7 +139,8 @@ MoveArguments DeviceProblem<T>::move_arguments(const UpdateArguments<T> &argumen
 template <typename T>
 void DeviceProblem<T>::iterate_apart(UpdateArguments<T> arguments)
 {
-    const Entries entries = entries_in(kept.get() + label_bytes(), k, reinterpret_cast<std::int32_t *>(kept.get()));
+    Carver carver(kept.get());
+    const Entries entries = carve_entries(carver, problem.n_rows, k, true);
     each_chunk([&](const View<T> &rows) {
         assign_rows(rows, arguments.control, labels.get());
         follow_rows(stage(arguments.control), rows, labels.get(), entries, arguments.sums);

@@ -10,7 +10,7 @@
 #include "plan/stages.hpp"
 #include "fused/leaves_cut.cuh"
 #include "fused/leaves_tree.cuh"
-#include "plugin/carver.hpp"
+#include "device/carver.cuh"
 
 namespace pgkm::cuda {
 namespace {

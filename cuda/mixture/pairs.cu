@@ -10,7 +10,7 @@
 #include <cuda_bf16.h>
 
 #include "mixture/sparse.hpp"
-#include "plugin/carver.hpp"
+#include "device/carver.cuh"
 
 namespace pgkm::cuda::mixture {
 namespace {

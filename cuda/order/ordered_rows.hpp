@@ -17,7 +17,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "plugin/carver.hpp"
+#include "device/carver.cuh"
 #include "plugin/context.hpp"
 
 namespace pgkm::cuda {

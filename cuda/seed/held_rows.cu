@@ -16,6 +16,7 @@
 
 #include <cooperative_groups.h>
 
+#include "device/carver.cuh"
 #include "plan/stages.hpp"
 #include "seed/canonical.hpp"
 #include "seed/draws.cuh"
@@ -60,17 +61,17 @@ struct HeldBlock {
     double *distances;         // trials x each
     unsigned long long *parts; // of all blocks
     T *values;                 // d x each
+    std::size_t bytes;
 
-    static std::size_t bytes(std::int64_t each, std::int64_t d, int trials, std::int64_t blocks)
+    __host__ __device__ HeldBlock(double *memory, std::int64_t each, std::int64_t d, int n_trials, std::int64_t blocks)
     {
-        return static_cast<std::size_t>(8 * (groups_of(trials) * group * d + (1 + trials) * each + blocks) +
-                                        static_cast<std::int64_t>(sizeof(T)) * d * each);
-    }
-    __device__ HeldBlock(double *memory, const HeldRows<T> &a)
-        : trials(memory), nearest(trials + groups_of(a.trials) * group * a.rows.d), distances(nearest + a.each),
-          parts(reinterpret_cast<unsigned long long *>(distances + a.trials * a.each)),
-          values(reinterpret_cast<T *>(parts + gridDim.x))
-    {
+        Carver carver(memory, sizeof *memory);
+        trials = carver.take<double>(groups_of(n_trials) * group * d);
+        nearest = carver.take<double>(each);
+        distances = carver.take<double>(n_trials * each);
+        parts = carver.take<unsigned long long>(blocks);
+        values = carver.take<T>(d * each);
+        bytes = carver.used();
     }
 };
 
@@ -79,7 +80,7 @@ template <typename T>
 class Holder {
   public:
     __device__ Holder(double *memory, const HeldRows<T> &a)
-        : a_(a), block_(memory, a), first_(std::int64_t{blockIdx.x} * a.each),
+        : a_(a), block_(memory, a.each, a.rows.d, a.trials, gridDim.x), first_(std::int64_t{blockIdx.x} * a.each),
           own_(static_cast<int>(min(std::int64_t{a.each}, a.rows.n - first_))),
           lane_(static_cast<int>(threadIdx.x & 31)), warp_(static_cast<int>(threadIdx.x / 32))
     {
@@ -317,7 +318,7 @@ std::optional<std::vector<std::int64_t>> held_positions(Context &context, const 
     const std::int64_t each = std::max<std::int64_t>((rows.n + units - 1) / units, 1),
                        blocks = (rows.n + each - 1) / each;
     const int trials = greedy_trials(k);
-    const std::size_t bytes = HeldBlock<T>::bytes(each, rows.d, trials, blocks);
+    const std::size_t bytes = HeldBlock<T>(nullptr, each, rows.d, trials, blocks).bytes;
     if (!context.facts.takes(Mechanism::held_rows) || rows.n == 0 || k < 2 ||
         bytes + fixed > static_cast<std::size_t>(context.facts.shared_bytes_per_block) ||
         !context.make_room(static_cast<std::uint64_t>(8 * (rows.n + blocks + k)) + 4096))

@@ -200,24 +200,23 @@ __global__ void __launch_bounds__(threads)
         });
 }
 
-constexpr std::size_t cursors_at = 16, unit = 256;
-
-std::size_t list_at(std::int32_t k)
-{
-    return (cursors_at + static_cast<std::size_t>(k) * sizeof(std::uint32_t) + unit - 1) / unit * unit;
-}
-
 } // namespace
 
-std::size_t entry_bytes(std::int64_t rows, std::int32_t k)
+Entries carve_entries(Carver &carver, std::int64_t rows, std::int32_t k, bool follow)
 {
-    return list_at(k) + static_cast<std::size_t>(rows) * sizeof(Entry);
+    Entries entries = {};
+    entries.last = follow ? carver.take<std::int32_t>(rows) : nullptr;
+    entries.counts = carver.take<EntryCounts>(1); // cursors are behind it: one memset clears both
+    entries.cursors = carver.take<std::uint32_t>(k);
+    entries.list = carver.take<Entry>(rows);
+    return entries;
 }
 
-Entries entries_in(char *memory, std::int32_t k, std::int32_t *last)
+std::size_t entry_bytes(std::int64_t rows, std::int32_t k, bool follow)
 {
-    return {reinterpret_cast<EntryCounts *>(memory), reinterpret_cast<std::uint32_t *>(memory + cursors_at),
-            reinterpret_cast<Entry *>(memory + list_at(k)), last};
+    Carver carver(nullptr);
+    carve_entries(carver, rows, k, follow);
+    return carver.used();
 }
 
 template <typename T>
@@ -226,7 +225,10 @@ void sort_entries(const Stage<T> &stage, const View<T> &view, const std::int32_t
 {
     const cudaStream_t stream = stage.stream;
     const DeviceFacts &facts = stage.context.facts;
-    enqueue_fill(entries.counts, 0, list_at(view.k), stream);
+    enqueue_fill(entries.counts, 0,
+                 static_cast<std::size_t>(reinterpret_cast<char *>(entries.cursors + view.k) -
+                                          reinterpret_cast<char *>(entries.counts)),
+                 stream);
     const int blocks = blocks_for(view.n, tile, facts.multiprocessors * blocks_per_unit);
     const std::int64_t words = 2 * std::int64_t{parts_of(sums.weighted)} * view.k;
     if (entries.last != nullptr)

@@ -1,6 +1,7 @@
 // entries.hpp - rows that enter sums or leave them, in the order of their clusters: what sorted.cu adds up.
 #pragma once
 
+#include "device/carver.cuh"
 #include "plan/stages.hpp"
 
 namespace pgkm::cuda {
@@ -28,9 +29,9 @@ struct Entries {
 // Most rows of one call.
 inline constexpr std::int64_t most_entries = std::int64_t{1} << 30;
 
-// Bytes of entries of so many rows and clusters, `last` aside; entries_in() lays them out, from a multiple of 8.
-std::size_t entry_bytes(std::int64_t rows, std::int32_t k);
-Entries entries_in(char *memory, std::int32_t k, std::int32_t *last);
+// Entries of so many rows and clusters, and their bytes. follow: sums follow the rows, whose labels are `last`.
+Entries carve_entries(Carver &carver, std::int64_t rows, std::int32_t k, bool follow);
+std::size_t entry_bytes(std::int64_t rows, std::int32_t k, bool follow);
 
 // Whether all rows enter the sums anew: by fewer entries than if those whose label changed moved.
 __device__ inline bool enter_all(const Entries &entries, std::int64_t rows)

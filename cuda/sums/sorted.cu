@@ -154,7 +154,7 @@ void add_runs(const Stage<T> &stage, const View<T> &view, const Entries &entries
 std::int64_t rows_per_sort(const Context &context, std::int64_t n, std::int32_t k)
 {
     for (std::int64_t rows = std::min(n, most_entries);; rows = (rows + 1) / 2) {
-        if (context.scratch_holds(entry_bytes(rows, k)))
+        if (context.scratch_holds(entry_bytes(rows, k, false)))
             return rows;
         if (rows <= 1024)
             return 0;
@@ -170,8 +170,8 @@ void sum(const Stage<T> &stage, const View<T> &view, const std::int32_t *labels,
     const Accumulators sums = {totals, nullptr, view.weights != nullptr};
     for (std::int64_t skip = 0; skip < view.n; skip += most) {
         const View<T> rows = slice(view, skip, std::min(most, view.n - skip));
-        const Entries entries =
-            entries_in(reinterpret_cast<char *>(stage.context.scratch(entry_bytes(rows.n, rows.k))), rows.k, nullptr);
+        Carver carver(stage.context.scratch(entry_bytes(rows.n, rows.k, false)));
+        const Entries entries = carve_entries(carver, rows.n, rows.k, false);
         sort_entries(stage, rows, labels + skip, entries, sums);
         add_runs(stage, rows, entries, sums);
     }
