@@ -4,7 +4,7 @@
 #pragma once
 
 #include "assign/tensor_limits.cuh"
-#include "device/row_copies.cuh"
+#include "device/row_distances.cuh"
 
 namespace pgkm::cuda::tensor {
 namespace {
@@ -171,81 +171,16 @@ __device__ inline void conclude(const View<T> &view, const Layout<T> &l, const T
         l.settle[position] = row;
 }
 
-// The contract's distances of 32 pairs of a row and a centroid, a pair a lane. Long rows that do not start at multiples
-// of 16 bytes come by device/row_copies.cuh.
-template <typename T>
-class Pairs {
-  public:
-    // Shared memory of a warp.
-    static __host__ __device__ std::size_t bytes(int d) { return takes(d) ? 2 * Copies::bytes : 0; }
-
-    __device__ Pairs(char *memory, const View<T> &view)
-        : rows_(memory, view.values, view.d), centroids_(memory + Copies::bytes, view.centroids, view.d), d_(view.d)
-    {
-    }
-
-    // Of each lane's pair, nullptr: none. By all lanes.
-    __device__ double distance(const T *row, const T *centroid) const
-    {
-        if (!takes(d_))
-            return row == nullptr ? 0.0 : distance_ahead(row, centroid, d_);
-        rows_.set(row);
-        centroids_.set(row == nullptr ? nullptr : centroid);
-        for (int chunk = 0; chunk < Copies::stages - 1; ++chunk)
-            bring(chunk);
-        double sum = 0.0;
-        for (int chunk = 0; chunk < Copies::chunks_of(d_); ++chunk) {
-            wait_copies<Copies::stages - 2>();
-            __syncwarp(); // all copies are there, and all have read the stage that is written next
-            bring(chunk + Copies::stages - 1);
-            const T *x = rows_.chunk_of_lane(chunk), *c = centroids_.chunk_of_lane(chunk);
-            const int count = min(Copies::values_of_chunk, d_ - chunk * Copies::values_of_chunk);
-            if (count == Copies::values_of_chunk) {
-#pragma unroll
-                for (int i = 0; i < Copies::values_of_chunk / Values::width; ++i) {
-                    const Values a = reinterpret_cast<const Values *>(x)[i], b = reinterpret_cast<const Values *>(c)[i];
-#pragma unroll
-                    for (int j = 0; j < Values::width; ++j)
-                        add_term(sum, a.value[j], b.value[j]);
-                }
-            } else {
-                for (int f = 0; f < count; ++f)
-                    add_term(sum, x[f], c[f]);
-            }
-        }
-        wait_copies<0>();
-        return sum;
-    }
-
-  private:
-    using Copies = RowCopies<T, 3>;
-    using Values = typename Copies::Values;
-
-    // A thread's own loads of 16 bytes are as fast, and leave more warps at work. Copies of four bytes pay for longer
-    // rows alone.
-    static __host__ __device__ bool takes(int d)
-    {
-        const int places = d * static_cast<int>(sizeof(T)) % 16;
-        return places != 0 && d >= (places == 8 ? 4 : 16) * Copies::values_of_chunk;
-    }
-    __device__ void bring(int chunk) const
-    {
-        rows_.bring(chunk);
-        centroids_.bring(chunk);
-        commit_copies();
-    }
-
-    const Copies rows_, centroids_;
-    const int d_;
-};
-
 // Rows with a short list, measured by the contract's distance: four lanes a row.
 constexpr int measure_threads = 64;
+template <typename T>
+using Pairs = RowDistances<T, OwnCentroids<T>>;
 template <typename T>
 __global__ void __launch_bounds__(measure_threads) measure_kernel(View<T> view, const Control *control, Layout<T> l)
 {
     extern __shared__ uint4 pair_memory[];
-    const Pairs<T> pairs(reinterpret_cast<char *>(pair_memory) + threadIdx.x / 32 * Pairs<T>::bytes(view.d), view);
+    Pairs<T> pairs(reinterpret_cast<char *>(pair_memory) + threadIdx.x / 32 * Pairs<T>::bytes(view.d), view.values,
+                   view.centroids, view.d);
     const int lane = static_cast<int>(threadIdx.x & 3), stride = static_cast<int>(gridDim.x * (blockDim.x / 4));
     const int count = l.head->found;
     for (int i = static_cast<int>((blockIdx.x * blockDim.x + threadIdx.x) / 4); __any_sync(~0u, i < count);

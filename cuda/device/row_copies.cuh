@@ -20,12 +20,6 @@ class RowCopies {
     static constexpr std::size_t bytes = Stages * stage_bytes + 32 * sizeof(const T *);
     static __host__ __device__ constexpr int chunks_of(int d) { return (d + values_of_chunk - 1) / values_of_chunk; }
 
-    // Values of a row that are read together.
-    struct alignas(16) Values {
-        static constexpr int width = 16 / static_cast<int>(sizeof(T));
-        T value[width];
-    };
-
     // memory: of this warp. Rows are of `values`, d features each.
     __device__ RowCopies(char *memory, const T *values, int d)
         : memory_(memory), rows_(reinterpret_cast<const T **>(memory + Stages * stage_bytes)), d_(d),

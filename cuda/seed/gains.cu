@@ -5,14 +5,14 @@
 // added over the rows that fall. Masses stay as they are but for these rows while some v_i keeps the exponent of the
 // largest, since that alone is in the scale; where none does, all are weighed again.
 // Data: each trial has a list of places. A place has a row's position; by that go its v_i and, through the order,
-// values. Threads: 32 pairs of row and trial a warp (listed_rows.cuh), rows by blockIdx.x and trials by blockIdx.y;
-// atomics add integers. The block that finishes last decides for all; with peers that is greedy.cu's. Reference:
-// test/reference/seed.cpp, the same rows.
+// values. Threads: 32 pairs of row and trial a warp (device/row_distances.cuh), rows by blockIdx.x and trials by
+// blockIdx.y; atomics add integers. The block that finishes last decides for all; with peers that is greedy.cu's.
+// Reference: test/reference/seed.cpp, the same rows.
 #include <cooperative_groups.h>
 
+#include "device/row_distances.cuh"
 #include "plan/stages.hpp"
 #include "seed/greedy_step.cuh"
-#include "seed/listed_rows.cuh"
 #include "seed/trials.cuh"
 
 namespace pgkm::cuda {
@@ -20,6 +20,9 @@ namespace {
 
 constexpr int threads = 256;
 constexpr int list_threads = 64; // of a block that goes over lists: its rows fit into 32 KB
+
+template <typename T>
+using ListedRows = RowDistances<T, OneCentroid<T>>;
 
 template <typename T>
 __device__ double weighted(const GreedyRows<T> &rows, std::int64_t position, double distance)
@@ -47,8 +50,9 @@ __device__ void each_listed(const GreedyRows<T> &rows, int trial, std::int64_t f
 {
     extern __shared__ uint4 list_memory[];
     const std::size_t bytes = ListedRows<T>::bytes(rows.d);
-    const ListedRows<T> listed(reinterpret_cast<char *>(list_memory) + threadIdx.x / 32 * bytes, rows.values, rows.d);
     const T *centroid = picked_row(rows, trial);
+    ListedRows<T> listed(reinterpret_cast<char *>(list_memory) + threadIdx.x / 32 * bytes, rows.values, centroid,
+                         rows.d);
     const std::int64_t lane = threadIdx.x & 31, stride = std::int64_t{gridDim.x} * list_threads;
     for (std::int64_t i = first + std::int64_t{blockIdx.x} * list_threads + threadIdx.x; i - lane < end; i += stride) {
         const bool there = i < end;
