@@ -8,12 +8,8 @@
 // contract's, without a square root, which could tie two. Of float32 rows they are a float32 filter. To use: for rows
 // that the tensor cores' filter leaves open, where it has no room for a tile of rows, and to compare.
 //
-// The filter. With u = 2^-24, a difference errs by at most u of itself, so does each addition to a step's 32 terms and
-// of each step's sum to the whole, and no term is negative: a sum errs by at most E = (32 + d / 32 + 3) u of itself, in
-// proportion to the distance, not to the lengths of rows and centroids as products do. A least sum S that is below all
-// others by more than 2 E / (1 - E) S belongs to the nearest centroid; 2.05 E suffices up to millions of features,
-// 2^-21 covers the comparison's own rounding and that of the contract's distances, 2^-100 underflow. Other rows are
-// open, NaN and infinity among them: a warp each settles them by the contract's distance.
+// The filter: sums of squares (best.cuh), each term in a step's 32 and the steps' sums one after the other. Rows that
+// it leaves open a warp each settles by the contract's distance.
 #include "assign/tiled.hpp"
 
 #include <type_traits>
@@ -171,8 +167,7 @@ struct BestSoFar : Best {
     __device__ int label(int d) const
     {
         constexpr int depth = Panel<float>::depth;
-        const float error = static_cast<float>(depth + d / depth + 3) * 0x1p-24f;
-        return second > least + least * (2.05f * error + 0x1p-21f) + 0x1p-100f ? index : -1;
+        return is_sole(depth + d / depth) ? index : -1;
     }
 };
 

@@ -5,6 +5,18 @@
 
 namespace pgkm::cuda {
 
+// Scores that are sums of squares of differences in float32. With u = 2^-24, a difference errs by at most u of itself,
+// which counts twice in its square, and so does each of the `additions` that a term goes through; no term is negative.
+// So a sum errs by at most E = (additions + 3) u of itself, in proportion to the distance, not to the lengths of rows
+// and centroids as products do. Beyond this limit lie those sums that do not belong to the nearest centroid: they
+// exceed the least, S, by more than 2 E / (1 - E) S. For that 2.05 E suffices up to 400,000 additions; 2^-21 covers the
+// limit's own rounding and that of the contract's distances, 2^-100 underflow.
+__device__ inline float limit_of_squares(float least, int additions)
+{
+    const float error = static_cast<float>(additions + 3) * 0x1p-24f;
+    return least * (1.0f + (2.05f * error + 0x1p-21f)) + 0x1p-100f;
+}
+
 struct Best {
     float least;
     float second;
@@ -30,6 +42,8 @@ struct Best {
             : "f"(score), "f"(__int_as_float(at)), "f"(zero));
         index = __float_as_int(place);
     }
+    // Of sums of squares: whether the index is that of the nearest centroid. NaN and infinity leave it open.
+    __device__ bool is_sole(int additions) const { return second > limit_of_squares(least, additions); }
     __device__ void join(const Best &other)
     {
         second = fminf(fminf(second, other.second), fmaxf(least, other.least));

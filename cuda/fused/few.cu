@@ -99,9 +99,8 @@ __device__ float prepare(const MoveArguments &a, const Shared<D, K> &shared)
     return filter_margin(a.reach, __uint_as_float(radius), d);
 }
 
-// The label of a row that the filter left open. Float32 sums of squares err in proportion to the distance, not to the
-// row's length as the products do: by (d + 3) 2^-24 of it. What is nearer to each other than that gets the contract's
-// distances to all centroids, as it does at once where these are few.
+// The label of a row that the filter left open. Float32 sums of squares err less than its products do (best.cuh). What
+// they leave open gets the contract's distances to all centroids, as it does at once where these are few.
 template <int D, int K>
 __device__ __forceinline__ int settled_label(const MoveArguments &a, int row)
 {
@@ -123,8 +122,7 @@ __device__ __forceinline__ int settled_label(const MoveArguments &a, int row)
             }
             best.take(sum, j);
         }
-        // Below 2^-100 underflow counts.
-        if (best.second > best.least * (1.0f + static_cast<float>(2 * d + 12) * 0x1p-24f) + 0x1p-100f)
+        if (best.is_sole(d))
             return best.index;
     }
     return nearest_by_thread(values, a.view.centroids, k, d).label;

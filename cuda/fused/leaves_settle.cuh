@@ -26,10 +26,7 @@ struct AllCentroids {
 };
 
 // The label of one row among `length` centroids, by the warp; number(i) is the i-th of them. Those on a short list get
-// the contract's distance. On a long one, only centroids near the least distance do: a distance summed from squares of
-// differences in float32 errs by at most (d + 3) 2^-24 (1 + o(1)) of itself, which is less than 2^-20 for d <= 8, and
-// by 2^-100 where squares underflow; the contract's by far less. One that exceeds the least by more than 2^-18 of it is
-// not the nearest.
+// the contract's distance. On a long one, only centroids near the least float32 sum of squares do (best.cuh).
 template <int D, typename Number>
 __device__ __noinline__ int settle(const View<float> &view, const float *row, int length, Number number)
 {
@@ -61,8 +58,7 @@ __device__ __noinline__ int settle(const View<float> &view, const float *row, in
         const int j = number(i);
         best.take(square(j), j);
     }
-    const float limit =
-        __uint_as_float(__reduce_min_sync(~0u, __float_as_uint(best.least))) * (1.0f + 0x1p-18f) + 0x1p-100f;
+    const float limit = limit_of_squares(__uint_as_float(__reduce_min_sync(~0u, __float_as_uint(best.least))), D);
     if (!(best.second > limit)) { // more than one of the lane's; NaN is none, for values are finite
         for (int i = static_cast<int>(threadIdx.x & 31); i < length; i += 32)
             if (!(square(number(i)) > limit))

@@ -1,12 +1,9 @@
 // labels.cuh (groups) - the nearest of a problem's centroids, which lie in shared memory, to one row or a few. A
 // labeller says how: FilteredLabels for float32 rows of at most 16 features, ExactLabels for all others.
 //
-// FilteredLabels. Rows lie in registers, centroids in shared memory, both padded with zeros to D features. The
-// float32 distances S = sum of fma(x - c, x - c) are a filter. Error bound: a difference of two float32 values and
-// each fma err by at most 2^-24 of their results, all terms are positive, so that S lies within a factor 1 +- (d + 3)
-// 2^-24 of the exact distance, plus d 2^-149 where terms underflow. A row whose second least S exceeds the least by
-// more than twice that has its label; the others are settled by the contract's distance over all centroids. An S that
-// overflowed is infinite, which leaves the row to be settled.
+// FilteredLabels. Rows lie in registers, centroids in shared memory, both padded with zeros to D features. Float32 sums
+// of squares are a filter (best.cuh); rows that it leaves open are settled by the contract's distance over all
+// centroids.
 //
 // ExactLabels. The contract's distance (numeric/contract.hpp), eight centroids at a time.
 //
@@ -70,10 +67,9 @@ __device__ inline void labels_of(const View<float> &view, const GroupRow<D> (&ro
             best[i].take(sum, j);
         }
     }
-    constexpr float slack = 1.0f + 4.0f * (D + 4) * 0x1p-24f;
 #pragma unroll
     for (int i = 0; i < R; ++i)
-        label[i] = best[i].second > best[i].least * slack + 0x1p-130f
+        label[i] = best[i].is_sole(D)
                        ? best[i].index
                        : settle_group_row<D>(view.values + std::int64_t{at[i]} * view.d, view.d, centroids, view.k);
 }
