@@ -7,25 +7,14 @@
 #include "assign/measure.hpp"
 
 #include "device/exact.cuh"
+#include "device/limbs.cuh"
 #include "plan/stages.hpp"
 
 namespace pgkm::cuda {
 namespace {
 
 constexpr int threads = 256;
-constexpr int rows_per_round = 252; // a limb is at most 2^23: 255 of them fit 32 bits
-
-struct SquareLimbs {
-    std::int32_t limb[4];
-};
-
-// The 92-bit integer of a squared distance in four limbs: the contract's two, halved.
-__device__ SquareLimbs square_limbs(double weighted, double scale)
-{
-    const Limbs limbs = quantise_square(weighted, scale);
-    const Split hi = split_limbs(limbs.hi), lo = split_limbs(limbs.lo);
-    return {{hi.hi, hi.lo, lo.hi, lo.lo}};
-}
+constexpr int rows_per_round = 252; // at most square_additions
 
 // Features of a warp's rows in shared memory at a time, and the distance of two rows there, which is odd.
 template <typename T>
@@ -110,29 +99,16 @@ __global__ void __launch_bounds__(threads) measure_kernel(MeasureArguments<T> a)
             if (a.distances != nullptr)
                 a.distances[row] = distance;
             if (a.sums != nullptr) {
-                const SquareLimbs square =
-                    square_limbs(view.weights == nullptr ? distance : view.weights[row] * distance,
-                                 power_of_two(a.distance_exponent));
-                for (int i = 0; i < 4; ++i)
-                    if (Shared)
-                        atomicAdd(own + label * measure_sums + i, square.limb[i]);
-                    else
-                        add64(a.sums + std::int64_t{label} * measure_sums + i, square.limb[i]);
+                const double square = view.weights == nullptr ? distance : view.weights[row] * distance,
+                             scale = power_of_two(a.distance_exponent);
                 if (Shared)
-                    atomicAdd(own + label * measure_sums + 4, 1);
+                    add_square(own + label * measure_sums, square, scale);
                 else
-                    add64(a.sums + std::int64_t{label} * measure_sums + 4, 1);
+                    add_square(a.sums + std::int64_t{label} * measure_sums, square, scale);
             }
         }
-        if (!Shared)
-            continue;
-        __syncthreads();
-        for (int i = threadIdx.x; i < n_sums; i += threads) {
-            if (own[i] != 0)
-                add64(a.sums + i, own[i]);
-            own[i] = 0;
-        }
-        __syncthreads();
+        if (Shared)
+            flush_counters<threads>(own, n_sums, [&](int i) { return a.sums + i; });
     }
 }
 

@@ -16,6 +16,7 @@
 
 #include "device/best.cuh"
 #include "device/exact.cuh"
+#include "device/limbs.cuh"
 
 namespace pgkm::cuda {
 namespace {
@@ -134,10 +135,7 @@ __device__ void add_rows(const View<T> &view, const std::int64_t *row, int count
     const int self = static_cast<int>(threadIdx.x);
     for (int i = self; i < count * view.d; i += threads) {
         const int at = i / view.d, f = i - at * view.d;
-        const Split limbs = plain_limbs(view, row[at], f);
-        std::int64_t *to = sums.totals + (std::int64_t{labels[at]} * view.d + f) * 2;
-        add64(to, limbs.hi);
-        add64(to + 1, limbs.lo);
+        add_limbs(sums.totals + (std::int64_t{labels[at]} * view.d + f) * 2, plain_limbs(view, row[at], f));
     }
     if (self < count)
         add64(sums.masses + 2 * labels[self] + 1, 1);

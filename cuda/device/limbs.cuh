@@ -1,4 +1,4 @@
-// limbs.cuh - the integer of a float32 value in two 23-bit limbs without 64-bit arithmetic.
+// limbs.cuh - the integer of a float32 value in two 23-bit limbs without 64-bit arithmetic, and how sums take limbs.
 #pragma once
 
 #include "device/view.cuh"
@@ -40,12 +40,48 @@ __device__ inline Split float_limbs(float x, const FloatScale &scale)
             __float_as_int(__fmaf_rn(rest, scale.whole, rounding_magic)) - rounding_bits};
 }
 
-// Adds limbs to the two counters of a sum; few enough that no counter overflows.
-__device__ inline void add_limbs(std::int32_t *counter, const Split &limbs)
+__device__ inline void add_word(std::int64_t *sum, std::int64_t value)
+{
+    add64(sum, value);
+}
+__device__ inline void add_word(std::int32_t *counter, std::int32_t value)
+{
+    atomicAdd(counter, value);
+}
+
+// Adds limbs to the two words of a sum, of 64 bits, or of 32 where so few are added that none overflows.
+template <typename Word>
+__device__ inline void add_limbs(Word *sum, const Split &limbs)
 {
     if (limbs.hi != 0)
-        atomicAdd(counter, limbs.hi);
-    atomicAdd(counter + 1, limbs.lo);
+        add_word(sum, limbs.hi);
+    add_word(sum + 1, limbs.lo);
+}
+
+// Adds a row's squared distance, times its weight, to the first four words of a cluster's: of the contract's two limbs
+// two each. And one to the fifth, which counts rows. A word takes square_additions of 32 bits.
+inline constexpr int square_additions = 255; // of at most 2^23
+template <typename Word>
+__device__ inline void add_square(Word *sums, double square, double scale)
+{
+    const Limbs limbs = quantise_square(square, scale);
+    add_limbs(sums, split_limbs(limbs.hi));
+    add_limbs(sums + 2, split_limbs(limbs.lo));
+    add_word(sums + 4, 1);
+}
+
+// Adds a block's counters to 64-bit sums, the i-th one to *sum(i), and clears them; the whole block, which waits for
+// itself before and after.
+template <int Threads, typename Sum>
+__device__ inline void flush_counters(std::int32_t *counters, int count, Sum &&sum)
+{
+    __syncthreads();
+    for (int i = static_cast<int>(threadIdx.x); i < count; i += Threads) {
+        if (counters[i] != 0)
+            add64(sum(i), counters[i]);
+        counters[i] = 0;
+    }
+    __syncthreads();
 }
 
 } // namespace pgkm::cuda

@@ -61,8 +61,7 @@ void assign_problem(Data &data, const PgkmProblem &problem, PgkmAssignment &out)
     for (std::size_t j = 0; j < k; ++j) {
         const std::int64_t *measured_sums = measured.data() + j * measure_sums;
         if (out.within != nullptr)
-            out.within[j] = split(join_limbs(join_limb_sums(measured_sums[0], measured_sums[1]),
-                                             join_limb_sums(measured_sums[2], measured_sums[3])));
+            out.within[j] = split(sum_of(measured_sums, 1, 0, true));
         if (out.sizes != nullptr)
             out.sizes[j] = measured_sums[4];
     }

@@ -225,10 +225,8 @@ class Summariser {
         moments_.resize(n_features_);
         for (std::size_t i = 0; i < n_features_; ++i) {
             const MomentSums &s = sums[i];
-            moments_[i] = moments_of(
-                scales[i], join_limb_sums(s.value[0], s.value[1]),
-                join_limbs(join_limb_sums(s.square[0], s.square[1]), join_limb_sums(s.square[2], s.square[3])),
-                all_rows(problems_[i / d]));
+            moments_[i] = moments_of(scales[i], sum_of(s.value, 1, 0, false), sum_of(s.square, 1, 0, true),
+                                     all_rows(problems_[i / d]));
         }
     }
 

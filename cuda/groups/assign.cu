@@ -42,11 +42,7 @@ __device__ void add_all(const View<T> &view, std::int32_t row, double distance, 
 {
     add_row(view, view.feature_scales, row, counters);
     counters += group_width(view.d, view.weights != nullptr);
-    const Limbs square =
-        quantise_square(view.weights == nullptr ? distance : view.weights[row] * distance, square_scale);
-    add_limbs(counters, split_limbs(square.hi));
-    add_limbs(counters + 2, split_limbs(square.lo));
-    atomicAdd(counters + 4, 1);
+    add_square(counters, view.weights == nullptr ? distance : view.weights[row] * distance, square_scale);
 }
 
 template <typename Labels, typename T = typename Labels::Element>
@@ -75,8 +71,7 @@ __global__ void __launch_bounds__(group_threads) assign_kernel(Arguments<T> a)
     clear(sums, count);
     clear(counters, a.replicas * count);
     __syncthreads();
-    // A limb of a square is at most 2^23: 255 of them fit a counter.
-    const int rounds = 255 / (group_threads / a.replicas);
+    const int rounds = square_additions / (group_threads / a.replicas);
     int round = 0;
     for (std::int32_t start = 0; start < view.n; start += group_threads) {
         const std::int32_t row = start + static_cast<std::int32_t>(threadIdx.x);
@@ -129,7 +124,7 @@ void store(const std::int64_t *own, std::int32_t k, int d, int width, PgkmAssign
         if (out.masses != nullptr)
             out.masses[j] = split(group_sum(own, d, d, width));
         if (out.within != nullptr)
-            out.within[j] = split(join_limbs(join_limb_sums(rest[0], rest[1]), join_limb_sums(rest[2], rest[3])));
+            out.within[j] = split(sum_of(rest, 1, 0, true));
         if (out.sizes != nullptr)
             out.sizes[j] = rest[4];
     }

@@ -5,7 +5,6 @@
 // The block's sums are 32-bit limbs; before a counter can have taken 512
 // additions all counters are added to the global sums. Clusters x features that do not fit are
 // done in windows of features, one grid row each. To use: k x d small enough for a few windows.
-#include "device/limbs.cuh"
 #include "sums/sums.cuh"
 
 namespace pgkm::cuda {
@@ -34,14 +33,10 @@ __global__ void block_copies_kernel(View<T> view, const Control *control, const 
             const std::int64_t row = start + local;
             add_limbs(counters + (labels[row] * width + f) * 2, split_limbs(What::integer(view, row, first + f)));
         }
-        __syncthreads();
-        for (int i = threadIdx.x; i < n_counters; i += threads) {
+        flush_counters<threads>(counters, n_counters, [&](int i) {
             const int cluster = i / (width * 2), rest = i - cluster * width * 2;
-            if (counters[i] != 0)
-                add64(sums + (std::int64_t{cluster} * all + first) * 2 + rest, counters[i]);
-            counters[i] = 0;
-        }
-        __syncthreads();
+            return sums + (std::int64_t{cluster} * all + first) * 2 + rest;
+        });
     }
 }
 

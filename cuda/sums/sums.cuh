@@ -2,6 +2,7 @@
 // takes it.
 #pragma once
 
+#include "device/limbs.cuh"
 #include "plan/stages.hpp"
 
 namespace pgkm::cuda {
@@ -45,14 +46,6 @@ struct Masses {
         return view.weights == nullptr;
     }
 };
-
-// Adds limbs to a sum, whose two words lie at `sum`.
-__device__ inline void add_limbs(std::int64_t *sum, const Split &limbs)
-{
-    if (limbs.hi != 0)
-        add64(sum, limbs.hi);
-    add64(sum + 1, limbs.lo);
-}
 
 // Adds an integer of 64 bits.
 __device__ inline void add_integer(std::int64_t *sum, std::int64_t value)
