@@ -175,10 +175,7 @@ __global__ void __launch_bounds__(group_threads, 3)
         if (!first)
             sum_potentials<T, D>(rows, s, draws, scale);
         if (threadIdx.x == 0) {
-            s.best = 0;
-            for (int t = 1; t < draws; ++t)
-                if (s.potential[t] < s.potential[s.best])
-                    s.best = t;
+            s.best = first ? 0 : best_trial(draws, [&](int t) { return ~s.potential[t]; });
             chosen[problem.cluster + count] = s.picks[s.best];
         }
         __syncthreads();

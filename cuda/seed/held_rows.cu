@@ -207,11 +207,7 @@ class Holder {
         if (static_cast<int>(threadIdx.x) < a_.trials)
             all[threadIdx.x] = (UInt128{__ldcg(&gains[threadIdx.x][1])} << 32) + __ldcg(&gains[threadIdx.x][0]);
         __syncthreads();
-        int best = 0;
-        for (int trial = 1; trial < a_.trials; ++trial)
-            if (all[trial] > all[best])
-                best = trial;
-        return best;
+        return best_trial(a_.trials, [](int trial) { return all[trial]; });
     }
     // Adds the chosen trial to the centroids; true where a row still has the exponent of the largest v_i.
     __device__ bool take(int best, std::int32_t step, int exponent) const

@@ -121,7 +121,6 @@ __global__ void choose_kernel(SeedState *state, int trials, std::int64_t *chosen
 {
     if (state->done != 0)
         return;
-    // The least potential is the largest complement.
     choose(*state, trials, chosen, [&](int t) { return ~potential_of(*state, t); });
     state->largest = 0; // found anew by nearest_kernel
 }

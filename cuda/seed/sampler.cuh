@@ -99,17 +99,25 @@ __device__ inline UInt128 potential_of(const SeedState &state, int trial)
     return (UInt128{parts[1]} << 32) + parts[0];
 }
 
-// Takes the trial of the largest gain(t), the first of them.
+// The trial of the largest gain(t), the first of them. A potential's gain is its complement.
+template <typename Gain>
+__device__ int best_trial(int trials, Gain &&gain)
+{
+    decltype(gain(0)) most = 0;
+    int best = 0;
+    for (int t = 0; t < trials; ++t)
+        if (const auto own = gain(t); own > most) {
+            most = own;
+            best = t;
+        }
+    return best;
+}
+
+// Takes it.
 template <typename Gain>
 __device__ void choose(SeedState &state, int trials, std::int64_t *chosen, Gain &&gain)
 {
-    UInt128 most = 0;
-    state.best = 0;
-    for (int t = 0; t < trials; ++t)
-        if (const UInt128 own = gain(t); own > most) {
-            most = own;
-            state.best = t;
-        }
+    state.best = best_trial(trials, gain);
     chosen[state.count] = state.picks[state.best];
     state.count += 1;
 }
