@@ -1,17 +1,11 @@
 // travel.cu - iterations whose rows and results travel in another way than beside the kernels: some of the streamed
 // rows stay with the CPU (Lutz et al. 2018), or arrays go to the host and back between kernels (O'Leary 2021).
 #include "fit/device_problem.hpp"
+#include "papers/copies.cuh"
 #include "plugin/upload.hpp"
 
 namespace pgkm::cuda {
 namespace {
-
-__global__ void add_kernel(const Control *control, const std::int64_t *from, std::int64_t count, std::int64_t *to)
-{
-    const std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-    if (i < count && !stopped(control))
-        to[i] += from[i];
-}
 
 // Sums as the device has them: parts, each in two limbs.
 std::vector<std::int64_t> limbs_of(const std::vector<Int128> &sums, bool weighted)
@@ -42,8 +36,7 @@ void DeviceProblem<T>::add_sums(const std::vector<Int128> &sums, const DeviceArr
     const std::vector<std::int64_t> limbs = limbs_of(sums, weighted);
     NearArray<std::int64_t> from(context.budget, context.host_budget, limbs.size());
     from.upload(limbs.data(), limbs.size(), stream());
-    const auto count = static_cast<std::int64_t>(limbs.size());
-    enqueue(add_kernel, (count + 255) / 256, 256, 0, stream(), watched, from.get(), count, to.get());
+    merge_copies({from.get(), 1, static_cast<std::int64_t>(limbs.size())}, to.get(), watched, stream());
     wait(); // `from` may lie on the host
 }
 

@@ -47,7 +47,8 @@ __global__ void copy_kernel(View<T> view, const Control *control, const std::int
 }
 
 // Up to `wanted` copies within `most_bytes` and the device's limit, in the context's workspace.
-Copies make_copies(Context &context, std::int64_t n_sums, int wanted, std::int64_t most_bytes, cudaStream_t stream)
+inline Copies make_copies(Context &context, std::int64_t n_sums, int wanted, std::int64_t most_bytes,
+                          cudaStream_t stream)
 {
     const std::int64_t bytes_of_copy = n_sums * 8, most = std::min(most_bytes, wanted * bytes_of_copy);
     const auto room = static_cast<std::int64_t>(context.scratch_room(static_cast<std::uint64_t>(most)));
@@ -61,7 +62,7 @@ Copies make_copies(Context &context, std::int64_t n_sums, int wanted, std::int64
 }
 
 // Adds them to `sums`.
-void merge_copies(const Copies &copies, std::int64_t *sums, const Control *control, cudaStream_t stream)
+inline void merge_copies(const Copies &copies, std::int64_t *sums, const Control *control, cudaStream_t stream)
 {
     const auto blocks = static_cast<unsigned>((copies.n_sums + 255) / 256);
     enqueue(merge_kernel, blocks, 256, 0, stream, copies, control, sums);
