@@ -8,6 +8,7 @@
 #pragma once
 
 #include "assign/tensor_tile.cuh"
+#include "device/sum_up.cuh"
 
 namespace pgkm::cuda::tensor {
 namespace {
@@ -15,17 +16,6 @@ namespace {
 __device__ inline int sampled(int i, int sample, int k)
 {
     return static_cast<int>(std::int64_t{i} * k / sample);
-}
-
-template <typename T>
-__device__ inline float distance_by_warp(const T *a, const T *b, int d)
-{
-    float sum = 0.0f;
-    for (int f = static_cast<int>(threadIdx.x & 31); f < d; f += 32) {
-        const float difference = static_cast<float>(a[f] - b[f]);
-        sum = fmaf(difference, difference, sum);
-    }
-    return fminf(sum_lanes(sum), 3e38f); // NaN too becomes "far"
 }
 
 // Block i: distances from sample i to all samples.
@@ -36,7 +26,7 @@ __global__ void pair_kernel(View<T> view, Layout<T> l)
     const T *mine = view.centroids + std::int64_t{sampled(i, l.sample, view.k)} * view.d;
     for (int j = static_cast<int>(threadIdx.x / 32); j < l.sample; j += static_cast<int>(blockDim.x / 32)) {
         const T *other = view.centroids + std::int64_t{sampled(j, l.sample, view.k)} * view.d;
-        const float distance = distance_by_warp(mine, other, view.d);
+        const float distance = rough_square_by_warp(mine, other, view.d);
         if ((threadIdx.x & 31) == 0)
             l.pairs[i * l.sample + j] = distance;
     }
@@ -91,7 +81,7 @@ __global__ void near_kernel(View<T> view, Layout<T> l)
     const T *mine = view.centroids + std::int64_t{j} * view.d;
     for (int i = static_cast<int>(threadIdx.x / 32); i < l.sample; i += static_cast<int>(blockDim.x / 32)) {
         const float distance =
-            distance_by_warp(mine, view.centroids + std::int64_t{sampled(i, l.sample, view.k)} * view.d, view.d);
+            rough_square_by_warp(mine, view.centroids + std::int64_t{sampled(i, l.sample, view.k)} * view.d, view.d);
         // Distances are non-negative: their bits compare as integers, with the index below.
         if (threadIdx.x % 32 == 0)
             atomicMin(&nearest,
@@ -163,26 +153,7 @@ __global__ void bin_kernel(Layout<T> l, std::int32_t n, int k)
 template <typename T>
 __global__ void __launch_bounds__(1024) first_kernel(Layout<T> l, int bins)
 {
-    __shared__ std::int32_t sums[1024];
-    const int each = (bins + 1023) / 1024; // order_bins at most: those beyond `bins` are zero
-    const int i = static_cast<int>(threadIdx.x);
-    std::int32_t sum = 0;
-    for (int b = 0; b < each; ++b)
-        sum += l.bins[i * each + b];
-    sums[i] = sum;
-    __syncthreads();
-    for (int offset = 1; offset < 1024; offset <<= 1) {
-        const std::int32_t before = i >= offset ? sums[i - offset] : 0;
-        __syncthreads();
-        sums[i] += before;
-        __syncthreads();
-    }
-    sum = sums[i] - sum;
-    for (int b = 0; b < each; ++b) {
-        const std::int32_t count = l.bins[i * each + b];
-        l.bins[i * each + b] = sum;
-        sum += count;
-    }
+    sum_up<1024>(l.bins, bins);
 }
 
 // The rows' new order, in the list of rows to settle, which is idle.

@@ -67,6 +67,19 @@ __device__ inline double distance_ahead(const T *x, const T *c, int d)
     return sum;
 }
 
+// The squared distance of two rows in float32, by a warp, where a rough one will do; at most far_away, NaN too.
+inline constexpr float far_away = 3e38f;
+template <typename T>
+__device__ inline float rough_square_by_warp(const T *a, const T *b, int d)
+{
+    float sum = 0.0f;
+    for (int f = static_cast<int>(threadIdx.x & 31); f < d; f += 32) {
+        const auto difference = static_cast<float>(a[f] - b[f]);
+        sum = fmaf(difference, difference, sum);
+    }
+    return fminf(sum_lanes(sum), far_away);
+}
+
 // A centroid and its distance, ordered as the contract orders them: nearer first, lowest
 // index on a tie. label -1 stands for none.
 struct Nearest {

@@ -9,13 +9,11 @@
 // join_kernel: a block a sample. pivot_kernel: a block a pivot.
 #pragma once
 
-#include "device/warp.cuh"
+#include "device/exact.cuh"
 #include "order/ordered_rows.hpp"
 
 namespace pgkm::cuda {
 namespace {
-
-constexpr float far_away = 3e38f; // takes the place of NaN, too
 
 template <typename T>
 __host__ __device__ int samples_of(const OrderedRows<T> &rows)
@@ -47,15 +45,9 @@ __global__ void pair_kernel(OrderedRows<T> rows)
     const int i = static_cast<int>(blockIdx.x), lane = static_cast<int>(threadIdx.x & 31), samples = samples_of(rows);
     const T *mine = sample_at(rows, i);
     for (int j = static_cast<int>(threadIdx.x / 32); j <= samples; j += static_cast<int>(blockDim.x / 32)) {
-        const T *other = j < samples ? sample_at(rows, j) : rows.mean;
-        float sum = 0.0f;
-        for (int f = lane; f < rows.d; f += 32) {
-            const auto difference = static_cast<float>(mine[f] - other[f]);
-            sum = fmaf(difference, difference, sum);
-        }
-        sum = fminf(sum_lanes(sum), far_away);
+        const float square = rough_square_by_warp(mine, j < samples ? sample_at(rows, j) : rows.mean, rows.d);
         if (lane == 0)
-            rows.pairs[i * (samples + 1) + j] = sum;
+            rows.pairs[i * (samples + 1) + j] = square;
     }
 }
 

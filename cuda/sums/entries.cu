@@ -9,8 +9,8 @@
 #include "sums/entries.hpp"
 
 #include <cub/block/block_reduce.cuh>
-#include <cub/block/block_scan.cuh>
 
+#include "device/sum_up.cuh"
 #include "sums/update.cuh"
 
 namespace pgkm::cuda {
@@ -71,29 +71,6 @@ __global__ void __launch_bounds__(threads)
         atomicAdd(&entries.counts->moved, moved);
 }
 
-// The counts before each, by the whole block.
-__device__ void sum_up(std::uint32_t *counters, std::int32_t k)
-{
-    using Scan = cub::BlockScan<std::uint32_t, threads>;
-    __shared__ typename Scan::TempStorage storage;
-    std::uint32_t before = 0;
-    for (std::int64_t first = 0; first < k; first += tile) {
-        std::uint32_t count[each];
-        const std::int64_t mine = first + static_cast<int>(threadIdx.x) * each;
-#pragma unroll
-        for (int i = 0; i < each; ++i)
-            count[i] = mine + i < k ? __ldcg(counters + mine + i) : 0;
-        std::uint32_t sum;
-        Scan(storage).ExclusiveSum(count, count, sum);
-#pragma unroll
-        for (int i = 0; i < each; ++i)
-            if (mine + i < k)
-                counters[mine + i] = before + count[i];
-        before += sum;
-        __syncthreads();
-    }
-}
-
 // The block's own counters of k clusters, where `Shared`.
 __device__ inline std::uint32_t *own_counters()
 {
@@ -144,7 +121,7 @@ __global__ void __launch_bounds__(threads)
                 atomicAdd(entries.cursors + j, counters[j]);
     }
     if (arrives_last(&entries.counts->arrived))
-        sum_up(entries.cursors, k);
+        sum_up<threads>(entries.cursors, k);
 }
 
 template <bool Shared>
