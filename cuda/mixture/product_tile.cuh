@@ -2,7 +2,7 @@
 // cores.
 //
 // Shape: any. Columns are components, whose factors of y and y^2 make log densities (product_densities.cu), or rows of
-// a triangular W (matrix_densities.cu).
+// a triangular W (densities.cu).
 // Data: a warp has 16 of the rows and all of the columns, 16 features deep from shared memory. Rows become
 // y = x - origin in float64 on their way there.
 // Threads: asynchronous copies of factors, and rows in registers, run one step ahead; one barrier a step.
