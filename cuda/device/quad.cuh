@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "device/load_row.cuh"
 #include "device/warp.cuh"
 
 namespace pgkm::cuda {
@@ -26,12 +27,7 @@ __device__ inline void load_slots(const T *row, int c, int d, T (&value)[4])
     for (int w = 0; w < 4; w += W) {
         const int f = slot_feature<W>(c, q, w);
         if constexpr (W == 4) {
-            const float4 four =
-                f < d ? *reinterpret_cast<const float4 *>(row + f) : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-            value[0] = four.x;
-            value[1] = four.y;
-            value[2] = four.z;
-            value[3] = four.w;
+            load_four(row, f, d, true, value);
         } else if constexpr (W == 2) {
             const float2 two = f < d ? *reinterpret_cast<const float2 *>(row + f) : make_float2(0.0f, 0.0f);
             value[w] = two.x;

@@ -4,7 +4,7 @@
 
 #include <cuda_fp16.h>
 
-#include <cstdint>
+#include "device/load_row.cuh"
 
 namespace pgkm::cuda {
 
@@ -13,41 +13,6 @@ template <typename T>
 __device__ inline float centred(T value, T pivot, T scale)
 {
     return static_cast<float>((value - pivot) * scale);
-}
-
-// Four features of a lane, of 4 x Lanes: neighbours where 16-byte loads are possible, else Lanes apart.
-template <int Lanes = 32>
-__device__ inline int feature_of(int first, int i, bool aligned)
-{
-    const int lane = static_cast<int>(threadIdx.x) % Lanes;
-    return aligned ? first + lane * 4 + i : first + i * Lanes + lane;
-}
-
-template <typename T>
-__device__ inline bool loads_aligned(const T *values, int d)
-{
-    return sizeof(T) == 4 && d % 4 == 0 && (reinterpret_cast<std::uintptr_t>(values) & 15) == 0;
-}
-
-template <int Lanes = 32, typename T>
-__device__ inline void load_values(const T *from, int first, int d, bool aligned, T (&v)[4])
-{
-    if constexpr (sizeof(T) == 4) {
-        if (aligned) {
-            const int f = feature_of<Lanes>(first, 0, true);
-            const float4 x = f < d ? *reinterpret_cast<const float4 *>(from + f) : float4{0, 0, 0, 0};
-            v[0] = x.x;
-            v[1] = x.y;
-            v[2] = x.z;
-            v[3] = x.w;
-            return;
-        }
-    }
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-        const int f = feature_of<Lanes>(first, i, false);
-        v[i] = f < d ? from[f] : T(0);
-    }
 }
 
 // Rounds four values to fp16, adds to the row's sums, and calls store(feature, half).

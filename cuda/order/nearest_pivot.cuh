@@ -9,6 +9,7 @@
 #pragma once
 
 #include "device/exact.cuh"
+#include "device/load_row.cuh"
 #include "device/quad.cuh"
 #include "device/tensor_mma.cuh"
 #include "order/ordered_rows.hpp"
@@ -20,22 +21,14 @@ constexpr int nearest_threads = 256; // 8 warps of 16 rows
 
 // Four values of a row from feature f on, less those of `from`; zeros beyond d.
 template <typename T>
-__device__ inline void load_four(const T *row, const T *from, int f, int d, bool aligned, T (&v)[4])
+__device__ inline void load_apart(const T *row, const T *from, int f, int d, bool aligned, T (&v)[4])
 {
-    if constexpr (sizeof(T) == 4) {
-        if (aligned && f + 4 <= d) {
-            const float4 x = *reinterpret_cast<const float4 *>(row + f);
-            const float4 c = *reinterpret_cast<const float4 *>(from + f);
-            v[0] = x.x - c.x;
-            v[1] = x.y - c.y;
-            v[2] = x.z - c.z;
-            v[3] = x.w - c.w;
-            return;
-        }
-    }
+    T c[4];
+    load_four(row, f, d, aligned, v);
+    load_four(from, f, d, aligned, c);
 #pragma unroll
     for (int i = 0; i < 4; ++i)
-        v[i] = f + i < d ? row[f + i] - from[f + i] : T(0);
+        v[i] -= c[i];
 }
 
 template <typename T>
@@ -72,7 +65,7 @@ __device__ inline float square_by_quad(const T *row, const T *pivot, int d, bool
     float square = 0.0f;
     for (int f = 4 * static_cast<int>(threadIdx.x & 3); f < d; f += 16) {
         T v[4];
-        load_four(row, pivot, f, d, aligned, v);
+        load_apart(row, pivot, f, d, aligned, v);
 #pragma unroll
         for (int i = 0; i < 4; ++i)
             square = fmaf(static_cast<float>(v[i]), static_cast<float>(v[i]), square);
@@ -89,7 +82,7 @@ __global__ void __launch_bounds__(nearest_threads) nearest_kernel(OrderedRows<T>
         histogram[threadIdx.x] = squares[threadIdx.x] = 0;
     __syncthreads();
     const int lane = static_cast<int>(threadIdx.x & 31), r = lane / 4, t = lane & 3, d = rows.d;
-    const bool aligned = d % 4 == 0 && (reinterpret_cast<std::uintptr_t>(rows.values) & 15) == 0;
+    const bool aligned = loads_aligned(rows.values, d);
     float half_norm[4];
     for (int i = 0; i < 4; ++i)
         half_norm[i] = rows.facts->half_norm[(i / 2) * 8 + 2 * t + i % 2];
@@ -104,8 +97,8 @@ __global__ void __launch_bounds__(nearest_threads) nearest_kernel(OrderedRows<T>
 #pragma unroll 4
         for (int f = 0; f < d; f += 16) {
             T a[4], b[4];
-            load_four(first, rows.mean, f + 4 * t, d, aligned, a);
-            load_four(second, rows.mean, f + 4 * t, d, aligned, b);
+            load_apart(first, rows.mean, f + 4 * t, d, aligned, a);
+            load_apart(second, rows.mean, f + 4 * t, d, aligned, b);
             unsigned x[4];
             pack_four(a, x[0], x[2], most);
             pack_four(b, x[1], x[3], most);
