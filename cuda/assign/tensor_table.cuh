@@ -49,17 +49,9 @@ __global__ void facts_kernel(View<T> view, const Control *control, Layout<T> l)
         return;
     const T scale = static_cast<T>(l.rows.facts->scale);
     const T *mine = view.centroids + std::int64_t{j} * view.d, *pivot = l.rows.pivots + g * view.d;
-    double norm = 0.0;
-    float lost = 0.0f;
-    for (int f = static_cast<int>(threadIdx.x & 31); f < view.d; f += 32) {
-        const float value = centred(mine[f], pivot[f], scale);
-        const float rounded = __half2float(__float2half_rn(value));
-        norm = ::fma(static_cast<double>(rounded), static_cast<double>(rounded), norm);
-        lost = fmaf(value - rounded, value - rounded, lost);
-    }
-    norm = sum_lanes(norm);
-    lost = sum_lanes(lost);
-    const float length = static_cast<float>(sqrt(norm));
+    const Rounded all = round_by_warp(mine, pivot, scale, view.d, view.d, [](int, __half) {});
+    const double norm = all.square;
+    const float lost = all.rest, length = static_cast<float>(sqrt(norm));
     // Besides what fp16 loses: the 2^-23 that centred() may be off.
     const float residual = (sqrtf(lost) * (1.0f + 0x1p-10f) + (length + sqrtf(lost)) * 0x1p-22f);
     if ((threadIdx.x & 31) == 0)

@@ -101,14 +101,8 @@ struct Trials {
         for (int column = static_cast<int>(threadIdx.x / 32); column < columns; column += warps) {
             const bool there = column < rows.trials;
             const T *row = there ? picked_row(rows, column) : nullptr;
-            Rounded all = {};
-            for (int f = lane; f < padded; f += 32) {
-                const float value = there && f < rows.d ? centred(row[f], from[f], scale) : 0.0f;
-                const __half half = __float2half_rn(value);
-                all.add(value, __half2float(half));
-                *at<Narrow>(column, f) = half;
-            }
-            all = {sum_lanes(all.square), sum_lanes(all.rest)};
+            const Rounded all = round_by_warp(row, from, scale, rows.d, padded,
+                                              [&](int f, __half half) { *at<Narrow>(column, f) = half; });
             if (lane == 0) {
                 const bool held = all.square < 0x1p100 && all.rest < 0x1p100f; // false for NaN, too
                 squares[column] = !there ? INFINITY : held ? all.half_square() : -INFINITY;

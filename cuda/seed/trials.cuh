@@ -31,29 +31,6 @@ __device__ inline float sums_error(int d)
     return static_cast<float>(d / 32 + 16) * 0x1p-23f;
 }
 
-// Sums over the values of a trial that became halves: of x~ and of what rounding took.
-struct Rounded {
-    double square; // |x~|^2
-    float rest;
-
-    // Of one value.
-    __device__ void add(float value, float rounded)
-    {
-        rest = ::fmaf(value - rounded, value - rounded, rest);
-        square = ::fma(static_cast<double>(rounded), static_cast<double>(rounded), square);
-    }
-    // At most |x~|^2 / 2, by 2^-19 of it.
-    __device__ float half_square() const { return __double2float_rd(0.5 * (1.0 - 0x1p-19) * square); }
-    // At least |x~|, by 2^-23 of it.
-    __device__ float length() const { return __double2float_ru(sqrt(square) * (1.0 + 0x1p-40)); }
-    // At least |a|. centred() may be off by 2^-23.
-    __device__ float lost(int d) const
-    {
-        const float own = sqrtf(rest) * (1.0f + 0x1p-20f * static_cast<float>(d + 8));
-        return own + 0x1p-22f * (length() + own) + 0x1p-40f;
-    }
-};
-
 // A row's reach for this v_i: t of the bound, raised; `lost`: at least |a|. A row at 0 comes no nearer; where distances
 // underflow, any trial may count.
 template <typename T>
