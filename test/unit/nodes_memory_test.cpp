@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::int32_t d = 80, k = 8;
 constexpr std::uint64_t answer_bytes = k * (d * (d + 1) / 2 + d + 1) * sizeof(double); // of an E step
+constexpr std::uint64_t request_bytes = k * (d * d + d + 2) * sizeof(double);
 
 PgkmRequest mixture_request(const PgkmPoints &points)
 {
@@ -112,7 +113,7 @@ TEST(NodesMemory, IsThatOfOneAnswerHoweverManyServersThereAre)
     constexpr std::uint64_t limit = 4 << 20;
     std::vector<double> of_two, of_many;
     const std::uint64_t two = most_taken(2, limit, of_two), many = most_taken(16, limit, of_many);
-    EXPECT_GT(two, 2 * answer_bytes);
+    EXPECT_GT(two, request_bytes + 2 * answer_bytes); // the request itself, and an answer with what it is read to
     EXPECT_NEAR(static_cast<double>(two), static_cast<double>(many), 1 << 14);
     EXPECT_LT(many, 16 * answer_bytes);
     for (std::size_t i = 0; i < of_two.size(); ++i)
@@ -138,7 +139,7 @@ TEST(NodesMemory, AnAnswerWithoutRoomIsRefused)
         ADD_FAILURE() << "an E step without room";
     } catch (const pgkm::Error &error) {
         EXPECT_EQ(error.status(), PGKM_LIMIT);
-        EXPECT_EQ(std::string(error.what()).find("far: "), 0U) << error.what();
+        EXPECT_EQ(std::string(error.what()).find("far: where you call, "), 0U) << error.what();
         EXPECT_NE(std::string(error.what()).find("pg_kmeans.memory_limit"), std::string::npos);
     }
 }
@@ -200,6 +201,27 @@ TEST(NodesMemory, IsEstimatedAtAServer)
     ASSERT_EQ(node.call(node.arg, part.bytes().data(), part.bytes().size(), &error), 0);
     while (node.reply(node.arg, 100, &reply, &size, &error) == 0) {}
     EXPECT_EQ(estimate(Writer(Operation::whole)), estimate(message));
+}
+
+// The room was looked for when the first part came.
+TEST(NodesMemory, PartsOfALongerRequestThanTheFirstSaidAreRefused)
+{
+    using pgkm::nodes::Operation, pgkm::nodes::Writer;
+    Server server(rows, 0, rows.n());
+    const PgkmNode node = server.node("far");
+    const auto answer = [&](std::uint64_t all, std::uint64_t first) {
+        const Writer part(Operation::part, all, first, pgkm::nodes::Bytes(16));
+        const void *reply = nullptr;
+        std::size_t size = 0;
+        PgkmError error = {};
+        EXPECT_EQ(node.call(node.arg, part.bytes().data(), part.bytes().size(), &error), 0);
+        int state = 0;
+        while ((state = node.reply(node.arg, 100, &reply, &size, &error)) == 0) {}
+        return state > 0 ? PGKM_OK : error.status;
+    };
+    EXPECT_EQ(answer(64, 0), PGKM_OK);
+    EXPECT_EQ(answer(64, 16), PGKM_OK);
+    EXPECT_NE(answer(1 << 20, 32), PGKM_OK);
 }
 
 // An answer that says to be held, and is not there or is too long.

@@ -195,7 +195,10 @@ void NodeSet::merge_reply(std::size_t i, std::vector<Reply> &replies, const Merg
     } catch (const Error &refused) {
         if (refused.status() == PGKM_CANCELLED || refused.status() == PGKM_NODE_FAILED)
             throw;
-        throw Error(refused.status(), std::string(nodes_[i]->name) + ": " + refused.what());
+        // The limit is the one here: that of another server comes as its own error.
+        const char *const where =
+            refused.status() == PGKM_LIMIT ? ": where you call, its answer finds no room: " : ": ";
+        throw Error(refused.status(), nodes_[i]->name + std::string(where) + refused.what());
     }
 }
 

@@ -241,9 +241,10 @@ std::vector<std::vector<T>> choose(NodeSet &nodes, const PgkmProblem &problem, c
 
 double bytes_of_draws(std::int64_t n, std::int64_t k, std::int32_t d)
 {
-    // Buckets with their sums, as many keys or rows to choose from, and chosen rows.
+    // Buckets with their sums, as many keys or rows to choose from, and chosen rows; the first sums of k-means++.
     const auto clusters = static_cast<double>(std::min(n, k));
-    return 200.0 * std::sqrt(static_cast<double>(n) * clusters * oversampling_factor) + 300.0 * clusters * d;
+    const double first = 40.0 * static_cast<double>(std::min<std::int64_t>(n / 32, 1 << 17));
+    return first + 200.0 * std::sqrt(static_cast<double>(n) * clusters * oversampling_factor) + 300.0 * clusters * d;
 }
 
 template <typename T>

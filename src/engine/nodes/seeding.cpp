@@ -98,6 +98,9 @@ void Seeding<T>::with_mass(Body &&body) const
 template <typename T>
 Changes Seeding<T>::take_changes()
 {
+    std::uint64_t count = 0;
+    masses_->for_changes([&](std::uint32_t, Int128) { ++count; });
+    check_message(context_.get(), count * (sizeof(std::uint32_t) + sizeof(std::int64_t)));
     Changes all;
     masses_->for_changes([&](std::uint32_t bucket, Int128 difference) {
         while (difference != 0) {

@@ -164,10 +164,12 @@ void Share::part(std::uint64_t all, std::uint64_t first, const Bytes &bytes)
     Bytes &parts = state_.parts;
     if (first == 0) {
         parts = {};
+        require_shape(all <= most_message_bytes);
         check_message(session_.cpu().get(), all);
+        state_.parts_bytes = all;
         parts.reserve(all);
     }
-    require_shape(first == parts.size() && first <= all && all <= most_message_bytes && bytes.size() <= all - first);
+    require_shape(all == state_.parts_bytes && first == parts.size() && bytes.size() <= all - first);
     parts.insert(parts.end(), bytes.begin(), bytes.end());
 }
 

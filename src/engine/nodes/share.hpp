@@ -47,7 +47,8 @@ struct ShareState {
     const void *kept = nullptr;    // what goes on from it
     std::shared_ptr<void> seeding; // a Seeding of the element (seeding.hpp)
     Bytes held;                    // the last answer, where it was too long to come at once
-    Bytes parts;                   // a request that was as long
+    std::uint64_t parts_bytes = 0; // of a request that comes in parts
+    Bytes parts;                   // those of it that have come
 };
 
 // The rows as they are clustered.
