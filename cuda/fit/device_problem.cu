@@ -65,7 +65,7 @@ const Both<Function> &find(const Kernel<Id, Function> (&kernels)[N], Id strategy
 } // namespace
 
 template <typename T>
-DeviceProblem<T>::DeviceProblem(Data &owner, const PgkmProblem &given)
+DeviceProblem<T>::DeviceProblem(Data &owner, const PgkmProblem &given, bool may_stream)
     : data(owner), context(owner.context), problem(given), d(owner.host.d), k(given.k),
       weighted(owner.host.weights != nullptr), constant(owner.context)
 {
@@ -79,8 +79,11 @@ DeviceProblem<T>::DeviceProblem(Data &owner, const PgkmProblem &given)
     std::uint64_t least = least_bytes(shape, problem.peers != nullptr);
     if (problem.peers != nullptr) // the context keeps the copies for others from fit to fit
         least -= std::min<std::uint64_t>(context.for_peers.bytes(), peer_copy_bytes(sums_of(shape)));
-    if (!context.make_room(least))
+    if (!context.make_room(least)) {
+        if (!may_stream && data.resident)
+            throw Error(PGKM_LIMIT, "a device has no room for centroids and sums beside the rows");
         data.stream();
+    }
     // The history of a first iteration is copied before it means anything.
     centroids = zeros<T>(budget, 3 * n_values, stream());
     fresh = DeviceArray<T>(budget, n_values);

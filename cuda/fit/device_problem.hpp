@@ -49,7 +49,8 @@ struct DeviceProblem {
     std::optional<PeerSums> peer_sums; // of a problem with peers, who make theirs at the same time; ends first, for it
                                        // waits for what uses the others
 
-    DeviceProblem(Data &owner, const PgkmProblem &given);
+    // May_stream: rows that leave no room are streamed from now on; else that is Error(PGKM_LIMIT).
+    DeviceProblem(Data &owner, const PgkmProblem &given, bool may_stream = true);
 
     cudaStream_t stream() const { return context.compute.get(); }
     Stage<T> stage(const Control *watched)

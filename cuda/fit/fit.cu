@@ -2,6 +2,7 @@
 // are enqueued ahead of the decision. The host watches, and finishes iterations in which a cluster is empty.
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <vector>
 
 #include "backend/peers.hpp"
@@ -34,7 +35,7 @@ class Fit {
     void fetch_control();
     void take_centroids();
     std::vector<std::int32_t> labels_on_host();
-    Claim claim_sums();
+    void claim_sums();
     void relocate();
     void compare_labels_of_history();
     void iterate_on_host();
@@ -53,6 +54,7 @@ class Fit {
     Progress *progress_;
     Control *state_;                  // the device's control, as last fetched
     std::array<Event, ahead> ends_;   // of iterations
+    std::optional<Claim> sums_claim_; // from when it is needed to the end
     std::vector<Int128> last_masses_; // of the last one that found a cluster empty: the last_relocated_-th
     std::int32_t last_relocated_ = 0;
     std::int32_t reported_ = -1;
@@ -175,14 +177,15 @@ void Fit<T>::finish_host_iteration(Sums &sums, Unchanged &&unchanged)
     context().report("iterating", index_, problem_.n_iter, problem_.shift);
 }
 
-// For the sums of iterations that the host finishes: as the device has them, joined, and where rows are relocated. A
-// fit in which no cluster is empty needs none of it.
+// For the sums of iterations in which the host has a part: as the device has them, joined, and where rows are
+// relocated. Other fits need none of it.
 template <typename T>
-Claim Fit<T>::claim_sums()
+void Fit<T>::claim_sums()
 {
-    return {context().host_budget, (on_device_.weighted ? 4 : 3) * sizeof(Int128) *
-                                       static_cast<std::uint64_t>(on_device_.k) *
-                                       static_cast<std::uint64_t>(on_device_.d)};
+    if (!sums_claim_)
+        sums_claim_.emplace(context().host_budget, (on_device_.weighted ? 4 : 3) * sizeof(Int128) *
+                                                       static_cast<std::uint64_t>(on_device_.k) *
+                                                       static_cast<std::uint64_t>(on_device_.d));
 }
 
 // The device met an empty cluster and has changed nothing: sums are those of the current
@@ -190,7 +193,7 @@ Claim Fit<T>::claim_sums()
 template <typename T>
 void Fit<T>::relocate()
 {
-    const Claim claim = claim_sums();
+    claim_sums();
     take_centroids();
     std::vector<std::int64_t> totals(on_device_.totals.count()), masses(on_device_.masses.count());
     if (on_device_.peer_sums) {
@@ -260,9 +263,9 @@ void Fit<T>::sum_on_host(const std::vector<std::int32_t> &labels, Sums &sums)
 template <typename T>
 void Fit<T>::iterate_on_host()
 {
-    const Claim claim = claim_sums(),
-                labels_claim(context().host_budget,
-                             8 * static_cast<std::uint64_t>(problem_.n_rows)); // labels of two iterations
+    claim_sums();
+    const Claim claim(context().host_budget,
+                      8 * static_cast<std::uint64_t>(problem_.n_rows)); // labels of two iterations
     std::vector<std::int32_t> previous;
     Sums sums;
     while (problem_.n_iter < params_.max_iter && problem_.converged == 0) {
@@ -285,6 +288,9 @@ void Fit<T>::run()
     progress_[0].shift = 0.0;
     start_control();
     on_device_.upload_centroids(problem_.centroids);
+    const bool by_host = problem_.peers != nullptr && !on_device_.peer_sums->ahead();
+    if (by_host || on_device_.plan.travel == Travel::shared)
+        claim_sums();
     if (on_device_.plan.execution == Execution::cross_processing)
         return iterate_on_host();
     while (problem_.n_iter < params_.max_iter && problem_.converged == 0) {

@@ -82,7 +82,8 @@ void em_step_problems(Data &data, const PgkmProblem *problems, std::int64_t n_pr
             tasks.clear();
             bytes = 0;
         }
-        // Rows give way to what the step itself needs: from then on they come in chunks.
+        // Rows give way to what the step itself needs, within the limit and what is free, as where they were loaded:
+        // from then on they come in chunks.
         if (data.resident && 2 * (more + least) > held) {
             held = 2 * (more + least);
             if (!data.context.scratch_holds(held))

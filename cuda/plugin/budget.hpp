@@ -82,17 +82,17 @@ class DeviceMemory : public Budget {
     ~DeviceMemory() { flush(); }
 
     // So many bytes, or as many of them as there is room for: within the limit, and on the device, of which an eighth
-    // is left to others. What is kept makes room where it has to. The driver is slow to say what is free, and a little
-    // is where a kernel can run.
-    std::uint64_t available(std::uint64_t bytes) const
+    // is left to others. What is kept makes room where it has to, and so do `held` bytes, less than these, that are
+    // given back first. The driver is slow to say what is free, and a little is where a kernel can run.
+    std::uint64_t available(std::uint64_t bytes, std::uint64_t held = 0) const
     {
         constexpr std::uint64_t little = std::uint64_t{4} << 20;
-        const std::uint64_t kept = spare_bytes_ + aside_bytes_;
-        bytes = std::min(bytes, room());
-        if (bytes <= kept + little)
+        const std::uint64_t own = held + spare_bytes_ + aside_bytes_;
+        bytes = held + std::min(bytes - held, room());
+        if (bytes <= own + little)
             return bytes;
-        const std::uint64_t free = free_memory();
-        return std::min(bytes, kept + (free - free / 8));
+        const std::uint64_t all = own + free_memory();
+        return std::min(bytes, std::max(held, all - all / 8));
     }
     bool has(std::uint64_t bytes) const { return available(bytes) == bytes; }
 

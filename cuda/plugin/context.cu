@@ -146,7 +146,7 @@ std::int64_t *Context::scratch(std::size_t bytes)
 std::uint64_t Context::scratch_room(std::uint64_t bytes) const
 {
     const std::uint64_t held = workspace.bytes();
-    return bytes <= held ? bytes : held + budget.available(bytes - held);
+    return bytes <= held ? bytes : budget.available(bytes, held);
 }
 
 std::uint64_t Context::scratch_limit() const

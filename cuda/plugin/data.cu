@@ -88,8 +88,10 @@ void Data::stream()
 void Data::make_chunks()
 {
     const std::size_t per_row = row_bytes() + (host.weights == nullptr ? 0 : sizeof(double));
-    constexpr std::uint64_t most_bytes = std::uint64_t{256} << 20;
-    const std::uint64_t chunk_bytes = context.budget.available(8 * most_bytes) / 8; // two of them, and what else comes
+    // What is used at the moment must not decide it: bits of mixtures depend on the rows of a chunk.
+    const std::size_t free_bytes = free_memory();
+    const std::size_t limit = context.budget.limit, room = limit == 0 ? free_bytes : std::min(limit, free_bytes);
+    const std::size_t chunk_bytes = std::min<std::size_t>(room / 8, std::size_t{256} << 20);
     auto rows = static_cast<std::int64_t>(chunk_bytes / per_row);
     for (const std::int64_t multiple : chunk_multiples)
         if (rows >= multiple) {

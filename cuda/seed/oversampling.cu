@@ -148,7 +148,8 @@ class Assigned {
         : data_(data), candidate_(data.context.budget, data.context.host_budget,
                                   static_cast<std::size_t>(problem.n_rows), bytes(data, draws)),
           candidates_(data.context.budget, (oversampling_rounds * static_cast<std::size_t>(draws) + 1) * first.size()),
-          problem_(data, around(problem, draws)), distances_(data.context.budget, problem_.labels.count())
+          problem_(data, around(problem, draws), false), // the seeder holds the rows where they lie
+          distances_(data.context.budget, problem_.labels.count())
     {
         candidates_.upload(first.data(), first.size(), problem_.stream());
         enqueue_fill(candidate_.get(), 0, static_cast<std::size_t>(problem.n_rows) * sizeof(std::int32_t),
