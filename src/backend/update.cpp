@@ -19,13 +19,17 @@ void relocate_empty_clusters(const PgkmPoints &points, const PgkmProblem &proble
         if (sums.masses[empty] != 0)
             continue;
         while (!rows.empty()) {
-            std::pop_heap(rows.begin(), rows.end(), later);
-            const std::int64_t row = problem.first_row + rows.back().row;
-            const auto old = static_cast<std::size_t>(rows.back().label);
-            rows.pop_back();
+            const std::int64_t row = problem.first_row + rows.front().row;
+            const auto old = static_cast<std::size_t>(rows.front().label);
             const Int128 mass = row_mass(points, problem, row);
-            if (mass == 0 || sums.masses[old] - mass <= 0)
-                continue; // never eligible again: masses of the filled clusters only shrink here
+            const bool eligible = mass != 0 && sums.masses[old] - mass > 0;
+            // No copy is ever eligible again where one is not: masses of the filled clusters only shrink here.
+            if (!eligible || --rows.front().copies == 0) {
+                std::pop_heap(rows.begin(), rows.end(), later);
+                rows.pop_back();
+            }
+            if (!eligible)
+                continue;
             sums.masses[old] -= mass;
             sums.masses[empty] = mass;
             for (std::int32_t f = 0; f < d; ++f) {

@@ -74,6 +74,7 @@ struct FarRow {
     double square;
     std::int64_t row; // counted from the problem's first
     std::int32_t label;
+    std::int32_t copies = 1; // rows that it stands for, equal in all
 };
 
 // The order in which relocation takes rows, which does not depend on the order of the rows: the farther comes first;
@@ -127,8 +128,8 @@ class FirstFarRows {
 
 // Gives every cluster of mass 0, in ascending order, that of these rows which is first in FarOrder, and takes that row
 // from the sums of its old cluster. A row is eligible when its mass is not 0 and its old cluster keeps some mass
-// without it. A cluster that finds no row stays empty. The rows may come in any order, and are left in another one;
-// their labels are those of the assignment that made `sums`.
+// without it. Of several copies one is taken, and the rest stay eligible. A cluster that finds no row stays empty. The
+// rows may come in any order, and are left in another one; their labels are those of the assignment that made `sums`.
 template <typename T>
 void relocate_empty_clusters(const PgkmPoints &points, const PgkmProblem &problem, std::vector<FarRow> &rows,
                              Sums &sums);

@@ -56,9 +56,16 @@ struct Context {
     }
 };
 
+struct Entries;
+
 struct Data {
     Context &context;
     PgkmPoints points;
+    // How many equal rows each of the points stands for; NULL: itself alone. Sums count them after rounding.
+    const std::uint16_t *counts = nullptr;
+    // Those of the points that differ, as soon as a call has made them, and whether it is worth trying (cpu/entries).
+    std::shared_ptr<Entries> entries = {};
+    bool may_repeat = true;
     // The rows of problems, by first row and number, in canonical order, as soon as seeding has made it (cpu/seed).
     std::map<std::pair<std::int64_t, std::int64_t>, Buffer<std::uint32_t>> row_orders = {};
     // What is made of the same rows for filters, once for all calls (cpu/encode). Guarded by the mutex.

@@ -10,6 +10,7 @@
 
 #include "cpu/operations.hpp"
 #include "cpu/context.hpp"
+#include "cpu/entries/entries.hpp"
 #include "numeric/processors.hpp"
 
 namespace pgkm {
@@ -116,9 +117,9 @@ const PgkmBackend *cpu_backend()
                                       load,
                                       unload,
                                       Guarded<cpu::summarise>::run,
-                                      Guarded<cpu::seed>::run,
-                                      Guarded<cpu::fit>::run,
-                                      Guarded<cpu::assign>::run,
+                                      Guarded<cpu::seed_entries>::run,
+                                      Guarded<cpu::fit_entries>::run,
+                                      Guarded<cpu::assign_entries>::run,
                                       Guarded<cpu::moments>::run,
                                       Guarded<cpu::em_step>::run,
                                       Guarded<cpu::reduce>::run,

@@ -15,7 +15,8 @@ struct Rows {
     ThreadPool &pool; // the context's, or one without threads where problems run
                       // side by side
     const T *values;
-    const double *weights; // NULL or n
+    const double *weights;                 // NULL or n
+    const std::uint16_t *counts = nullptr; // NULL or n: how many equal rows each stands for (cpu/entries)
     std::int64_t n;
     std::int32_t d;
     std::int32_t k;
@@ -31,18 +32,20 @@ struct Rows {
         : context(loaded.context), pool(workers),
           values(static_cast<const T *>(loaded.points.values) + problem.first_row * loaded.points.d),
           weights(loaded.points.weights == nullptr ? nullptr : loaded.points.weights + problem.first_row),
-          n(problem.n_rows), d(loaded.points.d), k(problem.k), data(&loaded)
+          counts(loaded.counts == nullptr ? nullptr : loaded.counts + problem.first_row), n(problem.n_rows),
+          d(loaded.points.d), k(problem.k), data(&loaded)
     {
     }
 
     // The same rows for other workers.
     Rows(const Rows &other, ThreadPool &workers)
-        : context(other.context), pool(workers), values(other.values), weights(other.weights), n(other.n), d(other.d),
-          k(other.k), data(other.data)
+        : context(other.context), pool(workers), values(other.values), weights(other.weights), counts(other.counts),
+          n(other.n), d(other.d), k(other.k), data(other.data)
     {
     }
 
     const T *row(std::int64_t i) const { return values + i * d; }
+    std::int32_t copies(std::int64_t i) const { return counts == nullptr ? 1 : counts[i]; }
 
     // Calls body(first, last, worker) for ranges of at most `size` that cover [0, count), from all workers.
     // Polls before each.

@@ -24,18 +24,19 @@ struct Within {
     void add(const Rows<T> &rows, std::int64_t first, int count, const std::int32_t *labels, const double *distances,
              double scale)
     {
-        if (used + count > partial_sum_length)
-            flush();
-        used += count;
         for (int i = 0; i < count; ++i) {
+            const std::int64_t copies = rows.copies(first + i);
+            if (used + copies > partial_sum_length)
+                flush();
+            used += copies;
             const auto cluster = static_cast<std::size_t>(labels[i]);
-            ++sizes[cluster];
+            sizes[cluster] += copies;
             if (distances == nullptr)
                 continue;
             const Limbs limbs =
                 quantise_square(rows.weights == nullptr ? distances[i] : rows.weights[first + i] * distances[i], scale);
-            hi[cluster] += limbs.hi;
-            lo[cluster] += limbs.lo;
+            hi[cluster] += limbs.hi * copies;
+            lo[cluster] += limbs.lo * copies;
         }
     }
     void flush()

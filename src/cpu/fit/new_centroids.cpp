@@ -60,7 +60,7 @@ std::vector<FarRow> farthest_rows(const Rows<T> &rows, const PgkmProblem &proble
         double squares[batch];
         own_distances(rows, centroids, first, count, labels + first, squares);
         for (int i = 0; i < count; ++i)
-            first_rows[worker].add({squares[i], first + i, labels[first + i]});
+            first_rows[worker].add({squares[i], first + i, labels[first + i], rows.copies(first + i)});
     });
     std::vector<FarRow> all;
     for (const FirstFarRows<T> &own : first_rows)

@@ -68,14 +68,17 @@ struct SeedRows {
     const double *weights; // n, or NULL: every row weighs 1
     std::int64_t n;
     std::int32_t d;
-    const Data *data = nullptr; // where they are loaded, if what is made of them may be kept there
+    const Data *data = nullptr;            // where they are loaded, if what is made of them may be kept there
+    const std::uint16_t *counts = nullptr; // n, or NULL: how many equal rows each stands for (cpu/entries)
 
     const T *row(std::int64_t i) const { return values + i * d; }
+    std::uint64_t copies(std::int64_t i) const { return counts == nullptr ? 1 : counts[i]; }
     double weight(std::int64_t i) const { return weights == nullptr ? 1.0 : weights[i]; }
-    // The integer by which a row so far from the chosen ones is drawn.
+    double weight_of_copies(std::int64_t i) const { return weight(i) * static_cast<double>(copies(i)); }
+    // The integer by which a row so far from the chosen ones is drawn, with its copies.
     std::uint64_t mass(std::int64_t i, double square, double scale) const
     {
-        return static_cast<std::uint64_t>(quantise_mass(weight(i) * square, scale));
+        return copies(i) * static_cast<std::uint64_t>(quantise_mass(weight(i) * square, scale));
     }
 };
 

@@ -29,7 +29,8 @@ std::int64_t SeedSampler<T>::first_mass(std::int64_t row) const
 {
     if (first_masses_.given != nullptr)
         return first_masses_.given[row];
-    return rows_.weights == nullptr ? 1 : quantise(rows_.weights[row], first_masses_.weight_scale);
+    const auto copies = static_cast<std::int64_t>(rows_.copies(row));
+    return rows_.weights == nullptr ? copies : copies * quantise(rows_.weights[row], first_masses_.weight_scale);
 }
 
 template <typename T>
@@ -68,14 +69,15 @@ double largest_square(const BlockRunner &runner, const SeedRows<T> &rows, const 
 }
 
 std::vector<Int128> masses_by_label(const BlockRunner &runner, const PgkmPoints &points, const PgkmProblem &problem,
-                                    const std::int32_t *labels, std::size_t count)
+                                    const std::int32_t *labels, std::size_t count, const std::uint16_t *counts)
 {
     constexpr std::int64_t rows_per_poll = 1 << 14;
     std::vector<Int128> masses(count, 0);
     for (std::int64_t i = 0; i < problem.n_rows; ++i) {
         if (i % rows_per_poll == 0)
             runner.poll();
-        masses.at(static_cast<std::size_t>(labels[i])) += row_mass(points, problem, problem.first_row + i);
+        masses.at(static_cast<std::size_t>(labels[i])) +=
+            row_mass(points, problem, problem.first_row + i) * (counts == nullptr ? 1 : counts[i]);
     }
     return masses;
 }
@@ -107,7 +109,7 @@ void SeedSampler<T>::extend(std::int32_t k)
     Rows<T> all(context, runner_.is_threaded() ? context.pool : alone, rows_.values, rows_.n, rows_.d, k);
     all.data = rows_.data;
     const std::shared_ptr<EncodedRows<T>> encoded = EncodedRows<T>::of(all);
-    if (rows_.weights == nullptr)
+    if (rows_.weights == nullptr && rows_.counts == nullptr)
         if (const auto bits = encoded->bits(all); bits && bits->counts_distances())
             if (const auto trials = unless_short([&] {
                     return std::make_unique<BitRowTrials<T>>(runner_, rows_, nearest_.data(), labels_.data(),
@@ -117,7 +119,8 @@ void SeedSampler<T>::extend(std::int32_t k)
     const std::shared_ptr<const Projection<T>> projected = projection(*encoded, all);
     if (!projected)
         return extend_by<SeedTrials<T>>(k, rows_, 0.0);
-    const SeedRows<float> points = {projected->row(0), rows_.weights, rows_.n, projected->features()};
+    const SeedRows<float> points = {projected->row(0),     rows_.weights, rows_.n,
+                                    projected->features(), nullptr,       rows_.counts};
     extend_by<SeedTrials<T, float>>(k, points, 2.0 * projected->error(projected->longest()));
 }
 

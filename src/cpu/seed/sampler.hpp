@@ -28,9 +28,11 @@ struct FirstMasses {
 template <typename T>
 double largest_square(const BlockRunner &runner, const SeedRows<T> &rows, const double *nearest);
 
-// What the rows of a problem weigh, in integers of its exponent, by the chosen row that is nearest to them.
+// What the rows of a problem weigh, with their copies (counts, or NULL), in integers of its exponent, by the chosen row
+// that is nearest to them.
 std::vector<Int128> masses_by_label(const BlockRunner &runner, const PgkmPoints &points, const PgkmProblem &problem,
-                                    const std::int32_t *labels, std::size_t count);
+                                    const std::int32_t *labels, std::size_t count,
+                                    const std::uint16_t *counts = nullptr);
 
 // Weighted k-means++ among the candidates of k-means|| (values), of which each weighs as much as the rows nearest to it
 // (totals: integers): up to k of them, by number.

@@ -21,6 +21,7 @@ using RowList = std::vector<std::int64_t>;
 
 // Problems of at most this many values are spread over the threads whole.
 constexpr std::int64_t small_problem_values = 1 << 19;
+constexpr std::size_t rows_per_poll = 1 << 14;
 
 RowList first_rows(std::int32_t k)
 {
@@ -75,7 +76,8 @@ RowList choose_among_sampled(const BlockRunner &runner, const PgkmPoints &points
     T *out = values.data();
     for (const std::int64_t row : chosen)
         out = std::copy(rows.row(row), rows.row(row) + rows.d, out);
-    const std::vector<Int128> totals = masses_by_label(runner, points, problem, sampled.labels(), chosen.size());
+    const std::vector<Int128> totals =
+        masses_by_label(runner, points, problem, sampled.labels(), chosen.size(), rows.counts);
     RowList result;
     for (const std::int64_t candidate : choose_among(runner, values.data(), rows.d, totals, problem.k, params))
         result.push_back(chosen[candidate]);
@@ -105,6 +107,27 @@ RowList sampled_rows(const BlockRunner &runner, const Rows<T> &all, const PgkmPo
     return sampler.chosen();
 }
 
+// Of all copies, which follow one another in canonical order.
+template <typename T>
+RowList random_rows(const BlockRunner &runner, const SeedRows<T> &rows, const Buffer<RowNumber> &order, std::int32_t k,
+                    const PgkmSeedParams &params)
+{
+    Buffer<std::int64_t> ends(runner.budget(), rows.counts == nullptr ? 0 : rows.n); // places, by row in this order
+    std::int64_t n = 0;
+    for (std::size_t i = 0; i < ends.size(); ++i) {
+        if (i % rows_per_poll == 0)
+            runner.poll();
+        ends[i] = n += static_cast<std::int64_t>(rows.copies(order[i]));
+    }
+    const std::int64_t all = rows.counts == nullptr ? rows.n : n, count = std::min<std::int64_t>(k, all);
+    const Reservation reservation(runner.budget(), static_cast<std::uint64_t>(count) * bytes_per_random_place);
+    RowList chosen = random_places(all, count, params, [&] { runner.poll(); });
+    for (std::int64_t &place : chosen)
+        place =
+            order[rows.counts == nullptr ? place : std::upper_bound(ends.begin(), ends.end(), place) - ends.begin()];
+    return chosen;
+}
+
 template <typename T>
 RowList choose(const BlockRunner &runner, const Rows<T> &all, const PgkmPoints &points, const PgkmProblem &problem,
                const SeedRows<T> &rows, Buffer<RowNumber> &order, const PgkmSeedParams &params)
@@ -116,11 +139,7 @@ RowList choose(const BlockRunner &runner, const Rows<T> &all, const PgkmPoints &
         order = canonical_order(runner, rows);
     if (params.init != PGKM_INIT_RANDOM)
         return sampled_rows(runner, all, points, problem, rows, order.data(), params);
-    const Reservation reservation(runner.budget(), static_cast<std::uint64_t>(at_most_n) * bytes_per_random_place);
-    RowList chosen = random_places(problem.n_rows, at_most_n, params, [&] { runner.poll(); });
-    for (std::int64_t &place : chosen)
-        place = order[place];
-    return chosen;
+    return random_rows(runner, rows, order, problem.k, params);
 }
 
 template <typename T>
@@ -129,8 +148,11 @@ void seed_problem(const Data &data, const BlockRunner &runner, ThreadPool &pool,
 {
     const PgkmPoints &points = data.points;
     const SeedRows<T> rows = {static_cast<const T *>(points.values) + problem.first_row * points.d,
-                              points.weights == nullptr ? nullptr : points.weights + problem.first_row, problem.n_rows,
-                              points.d, &data};
+                              points.weights == nullptr ? nullptr : points.weights + problem.first_row,
+                              problem.n_rows,
+                              points.d,
+                              &data,
+                              data.counts == nullptr ? nullptr : data.counts + problem.first_row};
     const RowList chosen = choose(runner, Rows<T>(data, pool, problem), points, problem, rows, order, params);
     T *out = static_cast<T *>(problem.centroids);
     for (const std::int64_t row : chosen) {

@@ -36,7 +36,7 @@ void SeedTiles<T>::View::find(std::int64_t tile, bool want_gain, Hit &&hit)
     for (int j = 0; j < count; ++j) {
         GainBounds gain = any;
         double gains[2 * seed_tile_rows];
-        const bool weighted = tiles_.rows_.weights != nullptr;
+        const bool weighted = tiles_.rows_.weights != nullptr || tiles_.rows_.counts != nullptr;
         const std::uint64_t bits =
             tiles_.kernels_.gain(block, distance_to(near[j]), scores_.data() + std::int64_t{j} * seed_tile_rows,
                                  tiles_.limits_.data() + first, tiles_.nearest_.data() + first,

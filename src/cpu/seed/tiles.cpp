@@ -142,7 +142,7 @@ std::uint64_t SeedTiles<T>::bytes_beside() const
 {
     constexpr std::uint64_t padding = 8192; // of all buffers of a worker, or of all others
     const std::uint64_t places = static_cast<std::uint64_t>(count_) * seed_tile_rows;
-    const std::uint64_t of_task = 2 * sizeof(double) + max_seed_candidates * (sizeof(GainBounds) + sizeof(double));
+    const std::uint64_t of_task = 2 * sizeof(double) + max_seed_candidates * (sizeof(GainBounds) + sizeof(UInt128));
     const std::uint64_t of_room = (sizeof(float) * rows_.d + sizeof(std::int32_t) * int16_words(rows_.d)) * tiled_width;
     const std::uint64_t of_worker =
         of_room + sizeof(float) * max_seed_candidates * (seed_tile_rows + pairs()) + padding;
@@ -288,7 +288,7 @@ GainBounds SeedTiles<T>::View::weigh(std::int64_t tile, std::uint64_t bits, cons
     GainBounds sum = {0.0, 0.0};
     for (; bits != 0; bits &= bits - 1) {
         const int i = __builtin_ctzll(bits);
-        const double weight = tiles_.rows_.weight(tiles_.row(tile, i));
+        const double weight = tiles_.rows_.weight_of_copies(tiles_.row(tile, i));
         sum.least += weight * gains[i];
         sum.most += weight * gains[seed_tile_rows + i];
     }

@@ -112,7 +112,7 @@ void SeedTrials<T, Point>::group(const std::vector<const T *> &chosen)
     hits_ = Buffer<Hit>(runner_.budget(), tiles_.size() * seed_tile_rows);
     n_hits_ = Buffer<std::int64_t>(runner_.budget(), tasks_);
     bounds_ = Buffer<GainBounds>(runner_.budget(), tasks_ * most_);
-    gains_ = Buffer<std::uint64_t>(runner_.budget(), tasks_ * most_);
+    gains_ = Buffer<UInt128>(runner_.budget(), tasks_ * most_);
     largest_ = Buffer<double>(runner_.budget(), tasks_);
     for (std::int64_t task = 0; task < tasks_; ++task)
         find_largest(task);
@@ -171,7 +171,8 @@ GainBounds SeedTrials<T, Point>::thin_out(std::int64_t tile, const T *candidate,
     exact_kernels(runner_.instruction_set()).estimates(candidate, rows, count, rows_.d, squares);
     GainBounds gain = {0.0, 0.0};
     for (int i = 0; i < count; ++i) {
-        const double own = tiles_.nearest(tile, places[i]), weight = rows_.weight(tiles_.row(tile, places[i]));
+        const double own = tiles_.nearest(tile, places[i]);
+        const double weight = rows_.weight_of_copies(tiles_.row(tile, places[i]));
         const auto square = static_cast<double>(squares[i]);
         if (square_bounds_.below(square) >= own)
             continue;
@@ -180,6 +181,16 @@ GainBounds SeedTrials<T, Point>::thin_out(std::int64_t tile, const T *candidate,
         gain.most += weight * (own - square_bounds_.below(square));
     }
     return gain;
+}
+
+// Of a tile's rows, given by bits.
+template <typename T, typename Point>
+double SeedTrials<T, Point>::copies_of(std::int64_t tile, std::uint64_t bits) const
+{
+    std::uint64_t copies = 0;
+    for (; bits != 0; bits &= bits - 1)
+        copies += rows_.copies(tiles_.row(tile, __builtin_ctzll(bits)));
+    return static_cast<double>(copies);
 }
 
 // Lists the rows that trials may win, and bounds what those gain by them.
@@ -197,8 +208,9 @@ void SeedTrials<T, Point>::screen(std::int64_t task, Worker &worker, double scal
                 gain = thin_out(tile, candidates_[trial], bits);
             // Each mass is rounded down by less than 1.
             const int count = __builtin_popcountll(bits);
-            bounds[trial].least += gain.least * scale - count;
-            bounds[trial].most += gain.most * scale + count;
+            const double rounded = rows_.counts == nullptr ? count : copies_of(tile, bits);
+            bounds[trial].least += gain.least * scale - rounded;
+            bounds[trial].most += gain.most * scale + rounded;
             if (found + count > most) { // full from now on
                 found = most + 1;
                 return;
@@ -292,8 +304,8 @@ std::vector<UInt128> SeedTrials<T, Point>::find_gains(const std::vector<int> &wh
         candidates.push_back(candidates_[trial]);
     look_at(candidates);
     runner_.run_by_workers(tasks_, [&](std::int64_t task, int number) {
-        std::uint64_t *gains = gains_.data() + task * most_;
-        std::fill_n(gains, candidates_.size(), 0);
+        UInt128 *gains = gains_.data() + task * most_;
+        std::fill_n(gains, candidates_.size(), UInt128{0});
         settle(task, worker(number), [&](int trial, std::int64_t tile, int i, std::int64_t row, double square) {
             gains[trial] += rows_.mass(row, tiles_.nearest(tile, i), scale) - rows_.mass(row, square, scale);
         });

@@ -69,6 +69,7 @@ class SeedTrials {
     std::vector<const Point *> points_of(const std::vector<const T *> &rows) const;
     void look_at(const std::vector<const T *> &candidates);
     GainBounds thin_out(std::int64_t tile, const T *candidate, std::uint64_t &bits) const;
+    double copies_of(std::int64_t tile, std::uint64_t bits) const;
     void screen(std::int64_t task, Worker &worker, double scale);
     template <typename Win>
     void settle(std::int64_t task, Worker &worker, Win &&win);
@@ -91,7 +92,7 @@ class SeedTrials {
     Buffer<Hit> hits_;                  // room for as many as the task has places
     Buffer<std::int64_t> n_hits_;       // per task; more than room(): not all are kept
     Buffer<GainBounds> bounds_;         // tasks x most: by how much each trial lowers the potential
-    Buffer<std::uint64_t> gains_;       // the same, exactly
+    Buffer<UInt128> gains_;             // the same, exactly
     Buffer<double> largest_;            // per task
     std::vector<std::unique_ptr<Worker>> workers_;
 };

@@ -38,29 +38,49 @@ ClusterSums<T>::ClusterSums(const Rows<T> &rows, const PgkmProblem &problem)
 }
 
 template <typename T>
+std::pair<int, std::int64_t> ClusterSums<T>::fitting(std::int64_t first, int count, const std::int32_t *from,
+                                                     const std::int32_t *to) const
+{
+    if (rows_.counts == nullptr)
+        return {count, count};
+    std::int64_t copies = 0;
+    for (int i = 0; i < count; ++i) {
+        const std::int64_t own = from[i] == to[i] ? 0 : rows_.counts[first + i];
+        if (copies + own > partial_sum_length)
+            return {i, copies};
+        copies += own;
+    }
+    return {count, copies};
+}
+
+template <typename T>
 std::int64_t ClusterSums<T>::move(int worker, std::int64_t first, int count, const std::int32_t *from,
                                   const std::int32_t *to)
 {
     Partial &partial = partials_[worker];
-    if (partial.used + count > partial_sum_length) {
-        const std::lock_guard lock(mutex_);
-        add(partial, 0, totals_.size());
-        add_masses(partial);
-        partial.used = 0;
-    }
     const auto stride = static_cast<std::int64_t>(limbs_) * rows_.d;
     const SumTarget target = {partial.features.data(), partial.masses.data(),   stride,
                               scale_.data(),           scale_.data() + rows_.d, weight_scale_};
     const int batch = static_cast<int>(std::max<std::int64_t>(1, work_per_poll / rows_.d));
     std::int64_t moved = 0;
-    for (int done = 0; done < count; done += batch) {
+    for (int done = 0; done < count;) {
         if (done > 0)
             rows_.context.poll();
-        moved +=
-            kernels_.move(rows_.values + (first + done) * rows_.d, std::min(batch, count - done), rows_.d, from + done,
-                          to + done, rows_.weights == nullptr ? nullptr : rows_.weights + first + done, target);
+        const std::int64_t row = first + done;
+        const auto [size, copies] = fitting(row, std::min(batch, count - done), from + done, to + done);
+        if (partial.used + copies > partial_sum_length) {
+            const std::lock_guard lock(mutex_);
+            add(partial, 0, totals_.size());
+            add_masses(partial);
+            partial.used = 0;
+        }
+        const std::int64_t some = kernels_.move(rows_.row(row), size, rows_.d, from + done, to + done,
+                                                rows_.weights == nullptr ? nullptr : rows_.weights + row,
+                                                rows_.counts == nullptr ? nullptr : rows_.counts + row, target);
+        partial.used += rows_.counts == nullptr ? some : copies;
+        moved += some;
+        done += size;
     }
-    partial.used += moved;
     return moved;
 }
 

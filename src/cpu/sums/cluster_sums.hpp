@@ -2,11 +2,12 @@
 //
 // Every worker adds 64-bit integers into buffers of its own, which share no cache line with
 // another's (Aggarwal 2013, section 2.4: false sharing), and they are emptied into 128-bit
-// totals before 2^17 additions. Sums are exact, so rows may also leave a cluster again:
-// after the first iteration only the rows whose label changed are touched.
+// totals before 2^17 additions, where each copy of a row counts. Sums are exact, so rows may also leave a cluster
+// again: after the first iteration only the rows whose label changed are touched.
 #pragma once
 
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "cpu/rows.hpp"
@@ -37,6 +38,9 @@ class ClusterSums {
         Buffer<std::int64_t> masses;   // k x limbs
         std::int64_t used = 0;         // additions since it was last empty, at most
     };
+    // How many of the first of these rows partial sums hold at once, and how many copies of them move.
+    std::pair<int, std::int64_t> fitting(std::int64_t first, int count, const std::int32_t *from,
+                                         const std::int32_t *to) const;
     void add(Partial &partial, std::size_t first, std::size_t last);
     void add_masses(Partial &partial);
 

@@ -52,48 +52,55 @@ HWY_INLINE void move_integer(std::int64_t integer, std::int64_t *from, std::int6
         from[at] -= integer;
 }
 
-// With x' = x less its feature's origin: to[f] receives quantise(x'[f]); with a weight to[f] and to[d + f] the limbs of
-// weight * x'[f]. What they receive is taken from those of `from`, unless that is NULL.
-template <bool Weighted, typename T>
-HWY_INLINE void move_features(const T *x, int d, double weight, const SumTarget &target, std::int64_t *from,
-                              std::int64_t *to)
+// With x' = x less its feature's origin: to[f] receives quantise(x'[f]), `copies` times; with a weight to[f] and
+// to[d + f] the limbs of weight * x'[f]. What they receive is taken from those of `from`, unless that is NULL.
+template <bool Weighted, bool Counted, typename T>
+HWY_INLINE void move_features(const T *x, int d, double weight, std::int64_t copies, const SumTarget &target,
+                              std::int64_t *from, std::int64_t *to)
 {
     const double *origin = target.origin, *scale = target.feature_scale;
     const hn::RebindToSigned<Tag> integers;
     const Vector magic = hn::Set(tag, rounder), lower = hn::Set(tag, lower_limb_scale);
-    const auto bits = hn::BitCast(integers, magic);
+    const auto bits = hn::BitCast(integers, magic), factor = hn::Set(integers, copies);
+    const auto of_all = [&](auto value) {
+        if constexpr (Counted)
+            return hn::Mul(value, factor);
+        else
+            return value;
+    };
     int f = 0;
     for (; f + lanes <= d; f += lanes) {
         const Vector centred = hn::Sub(load_wide(x + f), hn::LoadU(tag, origin + f));
         const Vector value = Weighted ? hn::Mul(hn::Set(tag, weight), centred) : centred;
         const Vector scaled = hn::Mul(value, hn::LoadU(tag, scale + f)), high = hn::Add(scaled, magic);
-        move_integers(hn::Sub(hn::BitCast(integers, high), bits), from, to, f);
+        move_integers(of_all(hn::Sub(hn::BitCast(integers, high), bits)), from, to, f);
         if constexpr (Weighted) {
             const Vector low = hn::Add(hn::Mul(hn::Sub(scaled, hn::Sub(high, magic)), lower), magic);
-            move_integers(hn::Sub(hn::BitCast(integers, low), bits), from, to, d + f);
+            move_integers(of_all(hn::Sub(hn::BitCast(integers, low), bits)), from, to, d + f);
         }
     }
     for (; f < d; ++f) {
         const double value = static_cast<double>(x[f]) - origin[f];
         if constexpr (Weighted) {
             const Limbs limbs = limbs_by_bits(weight * value, scale[f]);
-            move_integer(limbs.hi, from, to, f);
-            move_integer(limbs.lo, from, to, d + f);
+            move_integer(limbs.hi * copies, from, to, f);
+            move_integer(limbs.lo * copies, from, to, d + f);
         } else {
-            move_integer(quantise_by_bits(value, scale[f]), from, to, f);
+            move_integer(quantise_by_bits(value, scale[f]) * copies, from, to, f);
         }
     }
 }
 
-template <bool Weighted, typename T>
+template <bool Weighted, bool Counted, typename T>
 HWY_INLINE std::int64_t move_rows(const T *values, int count, int d, const std::int32_t *from, const std::int32_t *to,
-                                  const double *weights, const SumTarget &target)
+                                  const double *weights, const std::uint16_t *counts, const SumTarget &target)
 {
     std::int64_t moved = 0;
     for (int i = 0; i < count; ++i) {
         if (from[i] == to[i])
             continue;
         ++moved;
+        const std::int64_t copies = Counted ? counts[i] : 1;
         const T *x = values + static_cast<std::ptrdiff_t>(i) * d;
         constexpr int limbs = Weighted ? 2 : 1;
         const bool leaves = from[i] >= 0;
@@ -102,12 +109,12 @@ HWY_INLINE std::int64_t move_rows(const T *values, int count, int d, const std::
         std::int64_t *old_mass = leaves ? target.masses + from[i] * limbs : nullptr;
         if constexpr (Weighted) {
             const Limbs weight = limbs_by_bits(weights[i], target.weight_scale);
-            move_integer(weight.hi, old_mass, mass, 0);
-            move_integer(weight.lo, old_mass, mass, 1);
-            move_features<true>(x, d, weights[i], target, old_features, features);
+            move_integer(weight.hi * copies, old_mass, mass, 0);
+            move_integer(weight.lo * copies, old_mass, mass, 1);
+            move_features<true, Counted>(x, d, weights[i], copies, target, old_features, features);
         } else {
-            move_integer(1, old_mass, mass, 0);
-            move_features<false>(x, d, 1.0, target, old_features, features);
+            move_integer(copies, old_mass, mass, 0);
+            move_features<false, Counted>(x, d, 1.0, copies, target, old_features, features);
         }
     }
     return moved;
@@ -115,10 +122,14 @@ HWY_INLINE std::int64_t move_rows(const T *values, int count, int d, const std::
 
 template <typename T>
 std::int64_t move_any(const T *values, int count, int d, const std::int32_t *from, const std::int32_t *to,
-                      const double *weights, const SumTarget &target)
+                      const double *weights, const std::uint16_t *copies, const SumTarget &target)
 {
-    return weights == nullptr ? move_rows<false>(values, count, d, from, to, weights, target)
-                              : move_rows<true>(values, count, d, from, to, weights, target);
+    const auto move = [&]<bool Weighted, bool Counted>() {
+        return move_rows<Weighted, Counted>(values, count, d, from, to, weights, copies, target);
+    };
+    if (copies != nullptr)
+        return weights == nullptr ? move.template operator()<false, true>() : move.template operator()<true, true>();
+    return weights == nullptr ? move.template operator()<false, false>() : move.template operator()<true, false>();
 }
 
 } // namespace pgkm::cpu::HWY_NAMESPACE

@@ -21,10 +21,10 @@ struct SumTarget {
 
 struct SumKernels {
     // Row i (values + i * d) leaves cluster from[i] (negative: it was in none) for to[i]; nothing is done where
-    // they are equal. weights: NULL, or those of the rows. Returns how many rows moved.
+    // they are equal. weights, copies: NULL, or those of the rows. Returns how many rows moved.
     template <typename T>
     using Move = std::int64_t(const T *values, int count, int d, const std::int32_t *from, const std::int32_t *to,
-                              const double *weights, const SumTarget &target);
+                              const double *weights, const std::uint16_t *copies, const SumTarget &target);
     ForElements<Move> move;
 };
 

@@ -1,0 +1,129 @@
+// distinct.cpp - keys of rows, a table with linear probing, and the guess of Chao (1984).
+#include "cpu/entries/distinct.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "numeric/row_key.hpp"
+
+namespace pgkm::cpu {
+namespace {
+
+constexpr std::uint32_t no_row = 0xffffffff;
+constexpr std::int64_t most_sampled = 1 << 13, rows_per_sampled = 8;
+// Rows of a sample that equal another one at least: fewer say nothing.
+constexpr std::int64_t least_repeated = 8;
+
+} // namespace
+
+RowKeys::RowKeys(const Data &rows)
+    : rows_(rows), row_bytes_(static_cast<std::size_t>(rows.points.d) *
+                              (rows.points.element == PGKM_FLOAT32 ? sizeof(float) : sizeof(double))),
+      marks_(rows.context.budget, rows.points.d, rows.points.element == PGKM_FLOAT32 ? sizeof(float) : sizeof(double))
+{
+}
+
+void RowKeys::find(std::int64_t first, std::int64_t count, std::uint64_t *keys) const
+{
+    const PgkmPoints &points = rows_.points;
+    const KeyKernels &kernels = key_kernels(rows_.context.instruction_set);
+    with_element(points, [&](auto element) {
+        kernels.keys(static_cast<const decltype(element) *>(points.values) + first * points.d, count, points.d, marks_,
+                     keys);
+    });
+    if (points.weights == nullptr)
+        return;
+    for (std::int64_t i = 0; i < count; ++i)
+        keys[i] = finish_key(keys[i] + key_bits(points.weights[first + i]));
+}
+
+bool RowKeys::are_equal(std::int64_t a, std::int64_t b) const
+{
+    const PgkmPoints &points = rows_.points;
+    if (points.weights != nullptr && points.weights[a] != points.weights[b])
+        return false;
+    const auto *const bytes = static_cast<const char *>(points.values);
+    const char *const x = bytes + static_cast<std::size_t>(a) * row_bytes_, *const y =
+                                                                                bytes + static_cast<std::size_t>(b) *
+                                                                                            row_bytes_;
+    if (std::memcmp(x, y, row_bytes_) == 0)
+        return true;
+    bool equal = false;
+    with_element(points, [&](auto element) {
+        using T = decltype(element);
+        equal = compare_content(reinterpret_cast<const T *>(x), reinterpret_cast<const T *>(y), points.d) == 0;
+    });
+    return equal;
+}
+
+DistinctRows::DistinctRows(Budget &budget, const RowKeys &keys) : budget_(budget), keys_(keys)
+{
+    grow();
+}
+
+void DistinctRows::grow()
+{
+    const std::size_t size = std::max<std::size_t>(256, 2 * slots_.size());
+    Buffer<One> rows(budget_, size / 2);
+    std::copy_n(rows_.begin(), count_, rows.begin());
+    rows_ = std::move(rows);
+    slots_ = Buffer<std::uint32_t>();
+    slots_ = Buffer<std::uint32_t>(budget_, size, no_row);
+    for (std::int64_t number = 0; number < count_; ++number) {
+        std::size_t slot = (*this)[number].key & (size - 1);
+        while (slots_[slot] != no_row)
+            slot = (slot + 1) & (size - 1);
+        slots_[slot] = static_cast<std::uint32_t>(number);
+    }
+}
+
+std::uint32_t DistinctRows::add(std::int64_t row, std::uint64_t key, std::int64_t copies)
+{
+    const std::size_t mask = slots_.size() - 1;
+    std::size_t slot = key & mask;
+    for (; slots_[slot] != no_row; slot = (slot + 1) & mask) {
+        One &one = rows_[slots_[slot]];
+        if (one.key == key && keys_.are_equal(one.row, row)) {
+            one.copies += copies;
+            return slots_[slot];
+        }
+    }
+    const auto number = static_cast<std::uint32_t>(count_++);
+    slots_[slot] = number;
+    rows_[number] = {key, copies, static_cast<std::uint32_t>(row)};
+    if (static_cast<std::size_t>(count_) == rows_.size())
+        grow();
+    return number;
+}
+
+// With u contents in the sample, f1 of them once and f2 twice, u + f1 (f1 - 1) / (2 (f2 + 1)): near where rows repeat
+// about equally often, and else too few.
+double guess_distinct(const Data &rows, const RowKeys &keys)
+{
+    const std::int64_t n = rows.points.n, count = std::min(most_sampled, n / rows_per_sampled);
+    Buffer<std::uint64_t> sample(rows.context.budget, count);
+    for (std::int64_t i = 0; i < count; ++i) {
+        // One of each piece of the rows, at no even distance: rows may have come in an order that repeats.
+        const std::int64_t first = n / count * i;
+        const std::uint64_t place = finish_key(static_cast<std::uint64_t>(i)) % static_cast<std::uint64_t>(n / count);
+        if (i % 64 == 0)
+            rows.context.poll();
+        keys.find(first + static_cast<std::int64_t>(place), 1, sample.data() + i);
+    }
+    std::sort(sample.begin(), sample.end());
+    std::int64_t contents = 0, once = 0, twice = 0;
+    for (const std::uint64_t *first = sample.begin(); first != sample.end(); ++contents) {
+        const std::uint64_t *const next = std::find_if(first, static_cast<const std::uint64_t *>(sample.end()),
+                                                       [&](std::uint64_t key) { return key != *first; });
+        once += next - first == 1 ? 1 : 0;
+        twice += next - first == 2 ? 1 : 0;
+        first = next;
+    }
+    if (count - contents < least_repeated)
+        return std::numeric_limits<double>::infinity();
+    return static_cast<double>(contents) +
+           static_cast<double>(once) * static_cast<double>(once - 1) / (2.0 * static_cast<double>(twice + 1));
+}
+
+} // namespace pgkm::cpu

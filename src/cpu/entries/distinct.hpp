@@ -1,0 +1,56 @@
+// distinct.hpp - which loaded rows differ: a sample that guesses how many, and a hash table that finds them.
+#pragma once
+
+#include <cstdint>
+
+#include "cpu/context.hpp"
+#include "cpu/seed/key_kernels.hpp"
+
+namespace pgkm::cpu {
+
+// Rows by key and content. -0 equals 0: no result tells them apart.
+class RowKeys {
+  public:
+    explicit RowKeys(const Data &rows);
+
+    // The keys of `count` rows.
+    void find(std::int64_t first, std::int64_t count, std::uint64_t *keys) const;
+    bool are_equal(std::int64_t a, std::int64_t b) const;
+    std::size_t row_bytes() const { return row_bytes_; }
+
+  private:
+    const Data &rows_;
+    const std::size_t row_bytes_;
+    const KeyMarks marks_;
+};
+
+// Rows that differ, numbered as they come.
+class DistinctRows {
+  public:
+    DistinctRows(Budget &budget, const RowKeys &keys);
+
+    // The number of the row that equals this one, which counts for so many; itself, where it is new.
+    std::uint32_t add(std::int64_t row, std::uint64_t key, std::int64_t copies);
+
+    struct One {
+        std::uint64_t key;
+        std::int64_t copies;
+        std::uint32_t row; // the first of them
+    };
+    std::int64_t size() const { return count_; }
+    const One &operator[](std::int64_t number) const { return rows_[static_cast<std::size_t>(number)]; }
+
+  private:
+    void grow();
+
+    Budget &budget_;
+    const RowKeys &keys_;
+    std::int64_t count_ = 0;
+    Buffer<One> rows_;            // half as many as slots
+    Buffer<std::uint32_t> slots_; // numbers, at the place of their key or behind it
+};
+
+// How many rows differ, from a sample; infinity where too few of it repeat to tell.
+double guess_distinct(const Data &rows, const RowKeys &keys);
+
+} // namespace pgkm::cpu

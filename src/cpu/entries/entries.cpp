@@ -1,0 +1,247 @@
+// entries.cpp - makes entries of rows that repeat, calls what works on them, and brings labels back to the rows.
+#include "cpu/entries/entries.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <type_traits>
+#include <vector>
+
+#include "cpu/entries/distinct.hpp"
+#include "cpu/operations.hpp"
+#include "cpu/unless_short.hpp"
+
+namespace pgkm::cpu {
+namespace {
+
+// Of fewer rows nothing is long.
+constexpr std::int64_t least_rows = 1 << 12;
+// Rows by entries at least, else the rows are used: what is expected before they are made, and what was found.
+constexpr double expected_copies = 4.0;
+constexpr std::int64_t least_copies = 2;
+// What making entries takes, in passes of a row by a centroid: less work than that goes to the rows.
+constexpr double worth = 64.0;
+constexpr double usual_iterations = 10.0;
+
+constexpr std::int64_t block_rows = 1 << 11, rows_per_task = 1 << 16;
+
+// What differs in one range of the rows after the other, side by side; entry_of names it within the range. Empty where
+// more than `most` rows differ.
+std::vector<std::unique_ptr<DistinctRows>> find_distinct(const Data &rows, const RowKeys &keys, std::int64_t most,
+                                                         Buffer<std::uint32_t> &entry_of)
+{
+    Context &context = rows.context;
+    const std::int64_t n = rows.points.n, parts = context.pool.size();
+    std::vector<std::unique_ptr<DistinctRows>> found(static_cast<std::size_t>(parts));
+    std::atomic<bool> are_many{false};
+    context.pool.run(parts, [&](std::int64_t part, int) {
+        auto &own = found[static_cast<std::size_t>(part)];
+        own = std::make_unique<DistinctRows>(context.budget, keys);
+        Buffer<std::uint64_t> block(context.budget, block_rows);
+        const std::int64_t last = n * (part + 1) / parts;
+        for (std::int64_t first = n * part / parts; first < last && !are_many; first += block_rows) {
+            context.poll();
+            const std::int64_t count = std::min(block_rows, last - first);
+            keys.find(first, count, block.data());
+            for (std::int64_t i = 0; i < count; ++i)
+                entry_of[first + i] = own->add(first + i, block[i], 1);
+            if (own->size() > most)
+                are_many = true;
+        }
+    });
+    if (are_many)
+        found.clear();
+    return found;
+}
+
+// Adds all to the first of them. Returns what each calls a row of its own there.
+std::vector<Buffer<std::uint32_t>> merge(Context &context, std::vector<std::unique_ptr<DistinctRows>> &parts)
+{
+    std::vector<Buffer<std::uint32_t>> numbers;
+    for (auto &part : parts) {
+        Buffer<std::uint32_t> &own = numbers.emplace_back(context.budget, part->size());
+        for (std::int64_t i = 0; i < part->size(); ++i) {
+            if (i % block_rows == 0)
+                context.poll();
+            const DistinctRows::One &one = (*part)[i];
+            own[i] = part == parts[0] ? static_cast<std::uint32_t>(i) : parts[0]->add(one.row, one.key, one.copies);
+        }
+    }
+    return numbers;
+}
+
+} // namespace
+
+Entries::Entries(const Data &rows) : entry_of(rows.context.budget, rows.points.n), data{rows.context, rows.points}
+{
+    Context &context = rows.context;
+    const RowKeys keys(rows);
+    const std::int64_t n = rows.points.n, most = n / least_copies;
+    data.points.n = 0;
+    auto found = find_distinct(rows, keys, most, entry_of);
+    if (found.empty())
+        return;
+    std::vector<Buffer<std::uint32_t>> numbers = merge(context, found);
+    const DistinctRows &distinct = *found[0];
+    Buffer<std::uint32_t> first_of(context.budget, distinct.size()); // its entries
+    std::int64_t size = 0;
+    for (std::int64_t i = 0; i < distinct.size(); ++i) {
+        first_of[i] = static_cast<std::uint32_t>(size);
+        size += (distinct[i].copies + most_copies - 1) / most_copies;
+    }
+    if (size > most)
+        return;
+    const std::size_t row_bytes = keys.row_bytes();
+    values = Buffer<std::byte>(context.budget, static_cast<std::size_t>(size) * row_bytes);
+    weights = Buffer<double>(context.budget, rows.points.weights == nullptr ? 0 : size);
+    counts = Buffer<std::uint16_t>(context.budget, size);
+    for (std::int64_t i = 0, entry = 0; i < distinct.size(); ++i) {
+        if (i % block_rows == 0)
+            context.poll();
+        const std::size_t row = distinct[i].row;
+        for (std::int64_t left = distinct[i].copies; left > 0; left -= most_copies, ++entry) {
+            std::memcpy(values.data() + static_cast<std::size_t>(entry) * row_bytes,
+                        static_cast<const std::byte *>(rows.points.values) + row * row_bytes, row_bytes);
+            if (weights.size() != 0)
+                weights[entry] = rows.points.weights[row];
+            counts[entry] = static_cast<std::uint16_t>(std::min(left, most_copies));
+        }
+    }
+    const auto parts = static_cast<std::int64_t>(numbers.size());
+    context.pool.run(parts, [&](std::int64_t part, int) {
+        const Buffer<std::uint32_t> &own = numbers[static_cast<std::size_t>(part)];
+        for (std::int64_t row = n * part / parts; row < n * (part + 1) / parts; ++row) {
+            if (row % block_rows == 0)
+                context.poll();
+            entry_of[row] = first_of[own[entry_of[row]]];
+        }
+    });
+    data.points.values = values.data();
+    data.points.weights = weights.size() == 0 ? nullptr : weights.data();
+    data.points.n = size;
+    data.counts = counts.data();
+}
+
+namespace {
+
+// The entries, if there are some, or making them is worth it for so many passes.
+std::shared_ptr<Entries> entries_of(Data &rows, const PgkmProblem *problems, std::int64_t n_problems, double passes)
+{
+    const std::int64_t n = rows.points.n;
+    if (n < least_rows || n > 0xffffffff || rows.counts != nullptr)
+        return nullptr;
+    double work = 0.0;
+    for (const PgkmProblem *one = problems; one != problems + n_problems; ++one) {
+        if (one->n_rows != n || one->peers != nullptr)
+            return nullptr;
+        work += passes * one->k;
+    }
+    if (rows.entries != nullptr || !rows.may_repeat || work < worth)
+        return rows.entries;
+    rows.may_repeat = guess_distinct(rows, RowKeys(rows)) * expected_copies <= static_cast<double>(n);
+    if (rows.may_repeat)
+        rows.entries = unless_short([&] { return std::make_shared<Entries>(rows); });
+    if (rows.entries != nullptr && rows.entries->size() == 0)
+        rows.entries.reset();
+    rows.may_repeat = rows.entries != nullptr;
+    return rows.entries;
+}
+
+// body(data, problems) on the entries, or on the rows: where there are no entries, or it finds too little memory beside
+// them. Then centroids that it changes (is_fit) are as they were.
+template <typename Problem, typename Body>
+void run(Data &rows, Problem *problems, std::int64_t n_problems, double passes, bool is_fit, Body &&body)
+{
+    if (const std::shared_ptr<Entries> entries = entries_of(rows, problems, n_problems, passes)) {
+        const std::size_t row_bytes = entries->values.size() / static_cast<std::size_t>(entries->size());
+        std::vector<PgkmProblem> own(problems, problems + n_problems);
+        std::vector<Buffer<std::byte>> before;
+        try {
+            for (PgkmProblem &problem : own) {
+                problem.n_rows = entries->size();
+                if (!is_fit)
+                    continue;
+                before.emplace_back(rows.context.budget, static_cast<std::size_t>(problem.k) * row_bytes);
+                std::memcpy(before.back().data(), problem.centroids, before.back().size());
+            }
+            body(entries->data, own.data());
+            if constexpr (!std::is_const_v<Problem>)
+                for (std::size_t i = 0; i < own.size(); ++i) {
+                    own[i].n_rows = problems[i].n_rows;
+                    problems[i] = own[i];
+                }
+            return;
+        } catch (const Error &error) {
+            if (error.status() != PGKM_LIMIT)
+                throw;
+        }
+        for (std::size_t i = 0; i < before.size(); ++i)
+            std::memcpy(problems[i].centroids, before[i].data(), before[i].size());
+        rows.may_repeat = false;
+    }
+    rows.entries.reset();
+    body(rows, problems);
+}
+
+// to[row] = from[entry of the row].
+template <typename T>
+void spread(const Entries &entries, const Buffer<T> &from, T *to)
+{
+    Context &context = entries.data.context;
+    const auto n = static_cast<std::int64_t>(entries.entry_of.size());
+    context.pool.run((n + rows_per_task - 1) / rows_per_task, [&](std::int64_t task, int) {
+        context.poll();
+        for (std::int64_t row = task * rows_per_task; row < std::min(n, (task + 1) * rows_per_task); ++row)
+            to[row] = from[entries.entry_of[row]];
+    });
+}
+
+// assign() of entries; what is asked of each row comes from its entry.
+void assign_rows_of(Entries &entries, const PgkmProblem *problems, std::int64_t n_problems, PgkmAssignment *assignments)
+{
+    std::vector<PgkmAssignment> found(assignments, assignments + n_problems);
+    std::vector<Buffer<std::int32_t>> labels;
+    std::vector<Buffer<double>> distances;
+    for (PgkmAssignment &one : found) {
+        labels.emplace_back(entries.data.context.budget, one.labels == nullptr ? 0 : entries.size());
+        distances.emplace_back(entries.data.context.budget, one.distances == nullptr ? 0 : entries.size());
+        one.labels = labels.back().data();
+        one.distances = distances.back().data();
+    }
+    assign(entries.data, problems, n_problems, found.data());
+    for (std::size_t i = 0; i < found.size(); ++i) {
+        if (found[i].labels != nullptr)
+            spread(entries, labels[i], assignments[i].labels);
+        if (found[i].distances != nullptr)
+            spread(entries, distances[i], assignments[i].distances);
+    }
+}
+
+} // namespace
+
+void seed_entries(Data &data, PgkmProblem *problems, std::int64_t n_problems, const PgkmSeedParams *params)
+{
+    if (params->init == PGKM_INIT_FIRST)
+        return seed(data, problems, n_problems, params);
+    run(data, problems, n_problems, worth, false,
+        [&](Data &on, PgkmProblem *own) { seed(on, own, n_problems, params); });
+}
+
+void fit_entries(Data &data, PgkmProblem *problems, std::int64_t n_problems, const PgkmFitParams *params)
+{
+    run(data, problems, n_problems, std::min<double>(params->max_iter, usual_iterations), true,
+        [&](Data &on, PgkmProblem *own) { fit(on, own, n_problems, params); });
+}
+
+void assign_entries(Data &data, const PgkmProblem *problems, std::int64_t n_problems, PgkmAssignment *assignments)
+{
+    run(data, problems, n_problems, 1.0, false, [&](Data &on, const PgkmProblem *own) {
+        if (&on == &data)
+            assign(data, own, n_problems, assignments);
+        else
+            assign_rows_of(*data.entries, own, n_problems, assignments);
+    });
+}
+
+} // namespace pgkm::cpu

@@ -1,0 +1,40 @@
+// entries.hpp - seed(), fit() and assign() over the rows that differ, where rows repeat.
+//
+// An entry is a row with the number of rows that equal it, in values and weight. What a row adds to a sum is rounded
+// first and multiplied then, so that entries give the bits of their rows. Equal rows get equal labels.
+//
+// Entries are made by the first call that is worth it, over all loaded rows, if a sample says that they are few. They
+// stay beside the rows for later calls. Calls over some of the rows, and all other calls, go to the rows.
+#pragma once
+
+#include "cpu/context.hpp"
+
+namespace pgkm::cpu {
+
+// The most copies of an entry; rows with more have several entries. Where 64 bits hold sums of rows:
+//   * cluster_sums, and `within` of assign.cpp, are emptied before 2^17 copies of 45 or 46 bits, so that an entry has
+//   at
+//     most 2^17.
+//   * Buckets of masses.hpp, and the gains of few_rows.hpp, have at most 256 entries, whose masses are below 2^46:
+//     256 x 2^10 x 2^46 = 2^64. This is the limit. Smaller buckets would allow more copies.
+//   * A place of `random` is one of all copies, in 64 bits. Gains of trials.hpp, masses_by_label() and totals have 128.
+inline constexpr std::int64_t most_copies = 1 << 10;
+
+struct Entries {
+    explicit Entries(const Data &rows);
+
+    Buffer<std::byte> values;
+    Buffer<double> weights; // empty without
+    Buffer<std::uint16_t> counts;
+    Buffer<std::uint32_t> entry_of; // for each row one of those that equal it
+    Data data;                      // the entries as loaded rows; none: too many rows differ
+
+    std::int64_t size() const { return data.points.n; }
+};
+
+// As those of operations.hpp.
+void seed_entries(Data &data, PgkmProblem *problems, std::int64_t n_problems, const PgkmSeedParams *params);
+void fit_entries(Data &data, PgkmProblem *problems, std::int64_t n_problems, const PgkmFitParams *params);
+void assign_entries(Data &data, const PgkmProblem *problems, std::int64_t n_problems, PgkmAssignment *assignments);
+
+} // namespace pgkm::cpu
