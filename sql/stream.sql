@@ -36,13 +36,17 @@ RESET pg_kmeans.memory_limit;
 
 -- the default init goes by rows, features and k: the same model in memory, here with fewer and there with more than 2^33
 -- values of rows times k
-CREATE TABLE streamed_repeats AS SELECT i % 700 + (i % 7) * 0.01 AS x FROM generate_series(1, 100000) AS i;
+CREATE TABLE streamed_repeats AS SELECT i % 700 + (i % 7) * 0.01 AS x, i % 3 + 0.5 AS w FROM generate_series(1, 100000) AS i;
 SELECT s.model = r.model AS same, (s.model).origin.options->>'init' AS streamed, (r.model).origin.options->>'init' AS resident, (r.model).k
 FROM streamed_auto AS s, (SELECT kmeans_fit('streamed', '{x,y}', 12) AS model) AS r
 UNION ALL
 SELECT s.model = r.model, (s.model).origin.options->>'init', (r.model).origin.options->>'init', (r.model).k
 FROM (SELECT kmeans_fit('streamed_repeats', '{x}', 85900, memory => 'stream') AS model) AS s,
      (SELECT kmeans_fit('streamed_repeats', '{x}', 85900, memory => 'resident') AS model) AS r;
+-- rows that repeat: in memory by those that differ, in a stream one by one
+SELECT init, kmeans_fit('streamed_repeats', '{x}', 60, options => kmeans_options(init => init, tol => 0), weight => 'w', memory => 'stream')
+           = kmeans_fit('streamed_repeats', '{x}', 60, options => kmeans_options(init => init, tol => 0), weight => 'w', memory => 'resident') AS same
+FROM unnest('{k-means++,k-means||,random}'::text[]) AS init;
 DROP TABLE streamed_repeats;
 SELECT (kmeans_fit('streamed', '{x,y}', 12)).k;
 SELECT scan FROM kmeans_last_run();
