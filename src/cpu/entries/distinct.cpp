@@ -10,8 +10,8 @@
 namespace pgkm::cpu {
 namespace {
 
-constexpr std::uint32_t no_row = 0xffffffff;
-constexpr std::int64_t most_sampled = 1 << 13, rows_per_sampled = 8;
+// Rows of a sample: one in 32.
+constexpr std::int64_t least_sampled = 1 << 9, most_sampled = 1 << 13, rows_per_sampled = 32;
 // Rows of a sample that equal another one at least: fewer say nothing.
 constexpr std::int64_t least_repeated = 8;
 
@@ -71,7 +71,7 @@ void DistinctRows::grow()
     slots_ = Buffer<std::uint32_t>();
     slots_ = Buffer<std::uint32_t>(budget_, size, no_row);
     for (std::int64_t number = 0; number < count_; ++number) {
-        std::size_t slot = (*this)[number].key & (size - 1);
+        std::size_t slot = slot_of((*this)[number].key);
         while (slots_[slot] != no_row)
             slot = (slot + 1) & (size - 1);
         slots_[slot] = static_cast<std::uint32_t>(number);
@@ -80,9 +80,8 @@ void DistinctRows::grow()
 
 std::uint32_t DistinctRows::add(std::int64_t row, std::uint64_t key, std::int64_t copies)
 {
-    const std::size_t mask = slots_.size() - 1;
-    std::size_t slot = key & mask;
-    for (; slots_[slot] != no_row; slot = (slot + 1) & mask) {
+    std::size_t slot = slot_of(key);
+    for (; slots_[slot] != no_row; slot = (slot + 1) & (slots_.size() - 1)) {
         One &one = rows_[slots_[slot]];
         if (one.key == key && keys_.are_equal(one.row, row)) {
             one.copies += copies;
@@ -101,7 +100,7 @@ std::uint32_t DistinctRows::add(std::int64_t row, std::uint64_t key, std::int64_
 // about equally often, and else too few.
 double guess_distinct(const Data &rows, const RowKeys &keys)
 {
-    const std::int64_t n = rows.points.n, count = std::min(most_sampled, n / rows_per_sampled);
+    const std::int64_t n = rows.points.n, count = std::clamp(n / rows_per_sampled, least_sampled, most_sampled);
     Buffer<std::uint64_t> sample(rows.context.budget, count);
     for (std::int64_t i = 0; i < count; ++i) {
         // One of each piece of the rows, at no even distance: rows may have come in an order that repeats.

@@ -16,6 +16,13 @@ class RowKeys {
     // The keys of `count` rows.
     void find(std::int64_t first, std::int64_t count, std::uint64_t *keys) const;
     bool are_equal(std::int64_t a, std::int64_t b) const;
+    void look_ahead(std::int64_t row) const
+    {
+        const char *const x =
+            static_cast<const char *>(rows_.points.values) + static_cast<std::size_t>(row) * row_bytes_;
+        __builtin_prefetch(x);
+        __builtin_prefetch(x + row_bytes_ - 1);
+    }
     std::size_t row_bytes() const { return row_bytes_; }
 
   private:
@@ -32,6 +39,13 @@ class DistinctRows {
     // The number of the row that equals this one, which counts for so many; itself, where it is new.
     std::uint32_t add(std::int64_t row, std::uint64_t key, std::int64_t copies);
 
+    // Brings near what add() will compare a later row with.
+    void look_ahead(std::uint64_t key) const
+    {
+        if (const std::uint32_t number = slots_[slot_of(key)]; number != no_row)
+            keys_.look_ahead(rows_[number].row);
+    }
+
     struct One {
         std::uint64_t key;
         std::int64_t copies;
@@ -41,6 +55,8 @@ class DistinctRows {
     const One &operator[](std::int64_t number) const { return rows_[static_cast<std::size_t>(number)]; }
 
   private:
+    static constexpr std::uint32_t no_row = 0xffffffff;
+    std::size_t slot_of(std::uint64_t key) const { return key & (slots_.size() - 1); }
     void grow();
 
     Budget &budget_;

@@ -10,6 +10,7 @@
 
 #include "cpu/entries/distinct.hpp"
 #include "cpu/operations.hpp"
+#include "cpu/seed/runner.hpp"
 #include "cpu/unless_short.hpp"
 
 namespace pgkm::cpu {
@@ -24,28 +25,38 @@ constexpr std::int64_t least_copies = 2;
 constexpr double worth = 64.0;
 constexpr double usual_iterations = 10.0;
 
-constexpr std::int64_t block_rows = 1 << 11, rows_per_task = 1 << 16;
+constexpr std::int64_t rows_per_task = 1 << 16;
+constexpr std::int64_t ahead = 16; // rows whose keys are looked up before their turn
 
-// What differs in one range of the rows after the other, side by side; entry_of names it within the range. Empty where
-// more than `most` rows differ.
-std::vector<std::unique_ptr<DistinctRows>> find_distinct(const Data &rows, const RowKeys &keys, std::int64_t most,
-                                                         Buffer<std::uint32_t> &entry_of)
+using Tables = std::vector<std::unique_ptr<DistinctRows>>;
+
+// Rows between two looks at the cancel flag.
+std::int64_t block_rows(const Data &rows)
+{
+    return std::min<std::int64_t>(1 << 11, seed_block_rows(rows.points.d));
+}
+
+// The rows that differ in each of as many ranges as there are threads; entry_of gets their numbers there. Empty where
+// more than `most` differ.
+Tables find_in_ranges(const Data &rows, const RowKeys &keys, std::int64_t most, Buffer<std::uint32_t> &entry_of)
 {
     Context &context = rows.context;
-    const std::int64_t n = rows.points.n, parts = context.pool.size();
-    std::vector<std::unique_ptr<DistinctRows>> found(static_cast<std::size_t>(parts));
+    const std::int64_t n = rows.points.n, parts = context.pool.size(), size = block_rows(rows);
+    Tables found(static_cast<std::size_t>(parts));
     std::atomic<bool> are_many{false};
     context.pool.run(parts, [&](std::int64_t part, int) {
         auto &own = found[static_cast<std::size_t>(part)];
         own = std::make_unique<DistinctRows>(context.budget, keys);
-        Buffer<std::uint64_t> block(context.budget, block_rows);
+        Buffer<std::uint64_t> block(context.budget, size + ahead, 0);
         const std::int64_t last = n * (part + 1) / parts;
-        for (std::int64_t first = n * part / parts; first < last && !are_many; first += block_rows) {
+        for (std::int64_t first = n * part / parts; first < last && !are_many; first += size) {
             context.poll();
-            const std::int64_t count = std::min(block_rows, last - first);
+            const std::int64_t count = std::min(size, last - first);
             keys.find(first, count, block.data());
-            for (std::int64_t i = 0; i < count; ++i)
+            for (std::int64_t i = 0; i < count; ++i) {
+                own->look_ahead(block[i + ahead]);
                 entry_of[first + i] = own->add(first + i, block[i], 1);
+            }
             if (own->size() > most)
                 are_many = true;
         }
@@ -55,40 +66,44 @@ std::vector<std::unique_ptr<DistinctRows>> find_distinct(const Data &rows, const
     return found;
 }
 
-// Adds all to the first of them. Returns what each calls a row of its own there.
-std::vector<Buffer<std::uint32_t>> merge(Context &context, std::vector<std::unique_ptr<DistinctRows>> &parts)
-{
-    std::vector<Buffer<std::uint32_t>> numbers;
-    for (auto &part : parts) {
-        Buffer<std::uint32_t> &own = numbers.emplace_back(context.budget, part->size());
-        for (std::int64_t i = 0; i < part->size(); ++i) {
-            if (i % block_rows == 0)
-                context.poll();
-            const DistinctRows::One &one = (*part)[i];
-            own[i] = part == parts[0] ? static_cast<std::uint32_t>(i) : parts[0]->add(one.row, one.key, one.copies);
-        }
-    }
-    return numbers;
-}
-
 } // namespace
 
 Entries::Entries(const Data &rows) : entry_of(rows.context.budget, rows.points.n), data{rows.context, rows.points}
 {
     Context &context = rows.context;
     const RowKeys keys(rows);
-    const std::int64_t n = rows.points.n, most = n / least_copies;
+    const std::int64_t n = rows.points.n, most = n / least_copies, per_poll = block_rows(rows);
     data.points.n = 0;
-    auto found = find_distinct(rows, keys, most, entry_of);
-    if (found.empty())
+    const Tables ranges = find_in_ranges(rows, keys, most, entry_of);
+    if (ranges.empty())
         return;
-    std::vector<Buffer<std::uint32_t>> numbers = merge(context, found);
-    const DistinctRows &distinct = *found[0];
-    Buffer<std::uint32_t> first_of(context.budget, distinct.size()); // its entries
+    // Ranges have rows in common. They are dealt out by key to as many tables, which are filled side by side.
+    const auto parts = static_cast<std::int64_t>(ranges.size());
+    const auto table_of = [&](std::uint64_t key) { return static_cast<std::int64_t>(key >> 32) % parts; };
+    Tables tables(ranges.size());
+    std::vector<Buffer<std::uint32_t>> numbers; // in the tables, of the rows of each range
+    for (const auto &range : ranges)
+        numbers.emplace_back(context.budget, range->size());
+    context.pool.run(parts, [&](std::int64_t t, int) {
+        tables[t] = std::make_unique<DistinctRows>(context.budget, keys);
+        for (std::int64_t part = 0; part < parts; ++part)
+            for (std::int64_t i = 0; i < ranges[part]->size(); ++i) {
+                if (i % per_poll == 0)
+                    context.poll();
+                if (const DistinctRows::One &one = (*ranges[part])[i]; table_of(one.key) == t)
+                    numbers[part][i] = tables[t]->add(one.row, one.key, one.copies);
+            }
+    });
+    std::vector<Buffer<std::uint32_t>> entries; // the first one of each row of a table
     std::int64_t size = 0;
-    for (std::int64_t i = 0; i < distinct.size(); ++i) {
-        first_of[i] = static_cast<std::uint32_t>(size);
-        size += (distinct[i].copies + most_copies - 1) / most_copies;
+    for (const auto &table : tables) {
+        Buffer<std::uint32_t> &first = entries.emplace_back(context.budget, table->size());
+        for (std::int64_t i = 0; i < table->size(); ++i) {
+            if (i % rows_per_task == 0)
+                context.poll();
+            first[i] = static_cast<std::uint32_t>(size);
+            size += ((*table)[i].copies + most_copies - 1) / most_copies;
+        }
     }
     if (size > most)
         return;
@@ -96,25 +111,29 @@ Entries::Entries(const Data &rows) : entry_of(rows.context.budget, rows.points.n
     values = Buffer<std::byte>(context.budget, static_cast<std::size_t>(size) * row_bytes);
     weights = Buffer<double>(context.budget, rows.points.weights == nullptr ? 0 : size);
     counts = Buffer<std::uint16_t>(context.budget, size);
-    for (std::int64_t i = 0, entry = 0; i < distinct.size(); ++i) {
-        if (i % block_rows == 0)
-            context.poll();
-        const std::size_t row = distinct[i].row;
-        for (std::int64_t left = distinct[i].copies; left > 0; left -= most_copies, ++entry) {
-            std::memcpy(values.data() + static_cast<std::size_t>(entry) * row_bytes,
-                        static_cast<const std::byte *>(rows.points.values) + row * row_bytes, row_bytes);
-            if (weights.size() != 0)
-                weights[entry] = rows.points.weights[row];
-            counts[entry] = static_cast<std::uint16_t>(std::min(left, most_copies));
-        }
-    }
-    const auto parts = static_cast<std::int64_t>(numbers.size());
-    context.pool.run(parts, [&](std::int64_t part, int) {
-        const Buffer<std::uint32_t> &own = numbers[static_cast<std::size_t>(part)];
-        for (std::int64_t row = n * part / parts; row < n * (part + 1) / parts; ++row) {
-            if (row % block_rows == 0)
+    context.pool.run(parts, [&](std::int64_t t, int) {
+        for (std::int64_t i = 0; i < tables[t]->size(); ++i) {
+            if (i % per_poll == 0)
                 context.poll();
-            entry_of[row] = first_of[own[entry_of[row]]];
+            const DistinctRows::One &one = (*tables[t])[i];
+            std::size_t entry = entries[t][i];
+            for (std::int64_t left = one.copies; left > 0; left -= most_copies, ++entry) {
+                std::memcpy(values.data() + entry * row_bytes,
+                            static_cast<const std::byte *>(rows.points.values) + one.row * row_bytes, row_bytes);
+                if (weights.size() != 0)
+                    weights[entry] = rows.points.weights[one.row];
+                counts[entry] = static_cast<std::uint16_t>(std::min(left, most_copies));
+            }
+        }
+    });
+    context.pool.run(parts, [&](std::int64_t part, int) {
+        Buffer<std::uint32_t> &own = numbers[part];
+        for (std::int64_t i = 0; i < ranges[part]->size(); ++i)
+            own[i] = entries[table_of((*ranges[part])[i].key)][own[i]];
+        for (std::int64_t row = n * part / parts; row < n * (part + 1) / parts; ++row) {
+            if (row % rows_per_task == 0)
+                context.poll();
+            entry_of[row] = own[entry_of[row]];
         }
     });
     data.points.values = values.data();

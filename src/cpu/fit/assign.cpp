@@ -24,11 +24,24 @@ struct Within {
     void add(const Rows<T> &rows, std::int64_t first, int count, const std::int32_t *labels, const double *distances,
              double scale)
     {
+        if (rows.counts != nullptr)
+            return add_rows<true>(rows, first, count, labels, distances, scale);
+        if (used + count > partial_sum_length)
+            flush();
+        used += count;
+        add_rows<false>(rows, first, count, labels, distances, scale);
+    }
+    template <bool Counted, typename T>
+    void add_rows(const Rows<T> &rows, std::int64_t first, int count, const std::int32_t *labels,
+                  const double *distances, double scale)
+    {
         for (int i = 0; i < count; ++i) {
-            const std::int64_t copies = rows.copies(first + i);
-            if (used + copies > partial_sum_length)
-                flush();
-            used += copies;
+            const std::int64_t copies = Counted ? rows.counts[first + i] : 1;
+            if constexpr (Counted) {
+                if (used + copies > partial_sum_length)
+                    flush();
+                used += copies;
+            }
             const auto cluster = static_cast<std::size_t>(labels[i]);
             sizes[cluster] += copies;
             if (distances == nullptr)
