@@ -73,17 +73,20 @@ void unload(PgkmData *data)
 }
 
 // call(data, arguments...) as a function of the table. Without data nothing is done: reduce() is asked so whether it is
-// there.
-template <auto call>
+// there. A call that reads the rows may want the memory of entries.
+template <auto call, bool on_entries = false>
 struct Guarded;
 
-template <typename... Arguments, void (*call)(cpu::Data &, Arguments...)>
-struct Guarded<call> {
+template <typename... Arguments, void (*call)(cpu::Data &, Arguments...), bool on_entries>
+struct Guarded<call, on_entries> {
     static PgkmStatus run(PgkmData *data, Arguments... arguments, PgkmError *error)
     {
         return guarded(error, [&] {
-            if (data != nullptr)
-                call(*self(data), arguments...);
+            if (data == nullptr)
+                return;
+            if (!on_entries)
+                self(data)->entries.reset();
+            call(*self(data), arguments...);
         });
     }
 };
@@ -117,9 +120,9 @@ const PgkmBackend *cpu_backend()
                                       load,
                                       unload,
                                       Guarded<cpu::summarise>::run,
-                                      Guarded<cpu::seed_entries>::run,
-                                      Guarded<cpu::fit_entries>::run,
-                                      Guarded<cpu::assign_entries>::run,
+                                      Guarded<cpu::seed_entries, true>::run,
+                                      Guarded<cpu::fit_entries, true>::run,
+                                      Guarded<cpu::assign_entries, true>::run,
                                       Guarded<cpu::moments>::run,
                                       Guarded<cpu::em_step>::run,
                                       Guarded<cpu::reduce>::run,

@@ -40,7 +40,12 @@ struct KeptIteration {
 
 cpu::Data *cpu_data(Session &session)
 {
-    return session.table() == cpu_backend() ? cpu::self(session.data()) : nullptr;
+    if (session.table() != cpu_backend())
+        return nullptr;
+    cpu::Data *const data = cpu::self(session.data());
+    if (data != nullptr)
+        data->entries.reset(); // the caller reads the rows, and may want the memory
+    return data;
 }
 
 template <typename T>
