@@ -22,7 +22,7 @@ constexpr std::int64_t least_rows = 1 << 12;
 constexpr double expected_copies = 4.0;
 constexpr std::int64_t least_copies = 2;
 // What making entries takes, in passes of a row by a centroid: less work than that goes to the rows.
-constexpr double worth = 64.0;
+constexpr double worth = 128.0;
 constexpr double usual_iterations = 10.0;
 
 constexpr std::int64_t rows_per_task = 1 << 16;

@@ -75,10 +75,14 @@ struct SeedRows {
     std::uint64_t copies(std::int64_t i) const { return counts == nullptr ? 1 : counts[i]; }
     double weight(std::int64_t i) const { return weights == nullptr ? 1.0 : weights[i]; }
     double weight_of_copies(std::int64_t i) const { return weight(i) * static_cast<double>(copies(i)); }
-    // The integer by which a row so far from the chosen ones is drawn, with its copies.
+    // The integer by which a row so far from the chosen ones is drawn; with its copies.
+    std::uint64_t mass_of_one(std::int64_t i, double square, double scale) const
+    {
+        return static_cast<std::uint64_t>(quantise_mass(weight(i) * square, scale));
+    }
     std::uint64_t mass(std::int64_t i, double square, double scale) const
     {
-        return copies(i) * static_cast<std::uint64_t>(quantise_mass(weight(i) * square, scale));
+        return copies(i) * mass_of_one(i, square, scale);
     }
 };
 

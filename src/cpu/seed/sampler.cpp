@@ -76,8 +76,8 @@ std::vector<Int128> masses_by_label(const BlockRunner &runner, const PgkmPoints 
     for (std::int64_t i = 0; i < problem.n_rows; ++i) {
         if (i % rows_per_poll == 0)
             runner.poll();
-        masses.at(static_cast<std::size_t>(labels[i])) +=
-            row_mass(points, problem, problem.first_row + i) * (counts == nullptr ? 1 : counts[i]);
+        const Int128 one = row_mass(points, problem, problem.first_row + i);
+        masses.at(static_cast<std::size_t>(labels[i])) += counts == nullptr ? one : one * counts[i];
     }
     return masses;
 }
@@ -91,7 +91,10 @@ bool SeedSampler<T>::weigh(double largest)
     const double scale = power_of_two(square_exponent(largest));
     if (scale != scale_) {
         scale_ = scale;
-        masses_.sum([&](std::int64_t row) { return mass(row); });
+        if (rows_.counts != nullptr)
+            masses_.sum([&](std::int64_t row) { return mass(row); });
+        else // which takes less time
+            masses_.sum([&](std::int64_t row) { return rows_.mass_of_one(row, nearest_[row], scale_); });
     }
     masses_.prepare();
     return true;
