@@ -266,18 +266,25 @@ TYPED_TEST(EntriesOf, GiveEmptyClustersOneCopyEach)
         }
 }
 
+// Of two rows there are so many copies that, once one is chosen, the mass of the other is just above 2^64: what 64 bits
+// would leave of it is less than that of the few rows between.
 TYPED_TEST(EntriesOf, HoldManyCopies)
 {
     using T = TypeParam;
-    Table<T> table = repeated<T>(3000, 3, 60, 1.0);
-    for (int i = 0; i < 300000; ++i) // the farthest of all
-        table.values.insert(table.values.end(), {T(1000.5), T(-2000.25), T(77)});
-    for (const PgkmInit init : inits) {
-        SCOPED_TRACE(init);
-        Options options;
-        options.init = init;
-        expect_same(init == PGKM_INIT_KMEANS_PARALLEL ? weighted(table) : table, options);
-    }
+    Table<T> table = lattice<T>(3000, 3, 3);
+    const T far(127.9); // whose square, almost 2^14, is drawn by as an integer of almost 2^46
+    const double copies = 0x1p18 / (static_cast<double>(far) * static_cast<double>(far) * 0x1p-14);
+    for (int i = 0; i <= static_cast<int>(copies); ++i)
+        table.values.insert(table.values.end(), {T(0), T(0), T(0), far, T(0), T(0)});
+    for (const PgkmInit init : {PGKM_INIT_KMEANS_PLUS_PLUS, PGKM_INIT_KMEANS_PARALLEL, PGKM_INIT_RANDOM})
+        for (const std::int32_t k : {2, 7}) {
+            SCOPED_TRACE(std::to_string(init) + ", k " + std::to_string(k));
+            Options options;
+            options.init = init;
+            options.k = k;
+            options.max_iter = 3;
+            expect_same(k == 7 && init == PGKM_INIT_KMEANS_PARALLEL ? weighted(table) : table, options);
+        }
 }
 
 TYPED_TEST(EntriesOf, TellRowsApartByTheLastBitAndNotBySignsOfZero)

@@ -158,9 +158,11 @@ std::shared_ptr<Entries> entries_of(Data &rows, const PgkmProblem *problems, std
     }
     if (rows.entries != nullptr || !rows.may_repeat || work < worth)
         return rows.entries;
-    rows.may_repeat = guess_distinct(rows, RowKeys(rows)) * expected_copies <= static_cast<double>(n);
-    if (rows.may_repeat)
-        rows.entries = unless_short([&] { return std::make_shared<Entries>(rows); });
+    rows.entries = unless_short([&]() -> std::shared_ptr<Entries> {
+        if (guess_distinct(rows, RowKeys(rows)) * expected_copies > static_cast<double>(n))
+            return nullptr;
+        return std::make_shared<Entries>(rows);
+    });
     if (rows.entries != nullptr && rows.entries->size() == 0)
         rows.entries.reset();
     rows.may_repeat = rows.entries != nullptr;
