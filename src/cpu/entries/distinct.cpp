@@ -5,13 +5,15 @@
 #include <cstring>
 #include <limits>
 
+#include "cpu/seed/runner.hpp"
 #include "numeric/row_key.hpp"
 
 namespace pgkm::cpu {
 namespace {
 
-// Rows of a sample: one in 32.
-constexpr std::int64_t least_sampled = 1 << 9, most_sampled = 1 << 13, rows_per_sampled = 32;
+// Rows of a sample: one in 32, or these.
+constexpr std::int64_t least_sampled = 1 << 9, most_sampled = 1 << 15, rows_per_sampled = 32;
+constexpr std::int64_t rows_per_poll = 1 << 16; // moved to a larger table
 // Rows of a sample that equal another one at least: fewer say nothing.
 constexpr std::int64_t least_repeated = 8;
 
@@ -66,11 +68,16 @@ void DistinctRows::grow()
 {
     const std::size_t size = std::max<std::size_t>(256, 2 * slots_.size());
     Buffer<One> rows(budget_, size / 2);
-    std::copy_n(rows_.begin(), count_, rows.begin());
+    for (std::int64_t first = 0; first < count_; first += rows_per_poll) {
+        keys_.poll();
+        std::copy_n(rows_.begin() + first, std::min(rows_per_poll, count_ - first), rows.begin() + first);
+    }
     rows_ = std::move(rows);
     slots_ = Buffer<std::uint32_t>();
     slots_ = Buffer<std::uint32_t>(budget_, size, no_row);
     for (std::int64_t number = 0; number < count_; ++number) {
+        if (number % rows_per_poll == 0)
+            keys_.poll();
         std::size_t slot = slot_of((*this)[number].key);
         while (slots_[slot] != no_row)
             slot = (slot + 1) & (size - 1);
@@ -97,24 +104,26 @@ std::uint32_t DistinctRows::add(std::int64_t row, std::uint64_t key, std::int64_
 }
 
 // With u contents in the sample, f1 of them once and f2 twice, u + f1 (f1 - 1) / (2 (f2 + 1)): near where rows repeat
-// about equally often, and else too few.
+// about equally often. The places are drawn, each on its own: rows may have come in order.
 double guess_distinct(const Data &rows, const RowKeys &keys)
 {
-    const std::int64_t n = rows.points.n, count = std::clamp(n / rows_per_sampled, least_sampled, most_sampled);
-    Buffer<std::uint64_t> sample(rows.context.budget, count);
-    for (std::int64_t i = 0; i < count; ++i) {
-        // One of each piece of the rows, at no even distance: rows may have come in an order that repeats.
-        const std::int64_t first = n / count * i;
-        const std::uint64_t place = finish_key(static_cast<std::uint64_t>(i)) % static_cast<std::uint64_t>(n / count);
-        if (i % 64 == 0)
-            rows.context.poll();
-        keys.find(first + static_cast<std::int64_t>(place), 1, sample.data() + i);
-    }
+    const std::int64_t n = rows.points.n, wanted = std::clamp(n / rows_per_sampled, least_sampled, most_sampled);
+    const std::int64_t per_poll = std::min<std::int64_t>(64, seed_block_rows(rows.points.d));
+    Buffer<std::uint64_t> sample(rows.context.budget, wanted);
+    for (std::int64_t i = 0; i < wanted; ++i)
+        sample[i] = finish_key(static_cast<std::uint64_t>(i)) % static_cast<std::uint64_t>(n);
     std::sort(sample.begin(), sample.end());
+    const std::int64_t count = std::unique(sample.begin(), sample.end()) - sample.begin();
+    for (std::int64_t i = 0; i < count; ++i) {
+        if (i % per_poll == 0)
+            rows.context.poll();
+        keys.find(static_cast<std::int64_t>(sample[i]), 1, sample.data() + i);
+    }
+    std::sort(sample.begin(), sample.begin() + count);
     std::int64_t contents = 0, once = 0, twice = 0;
-    for (const std::uint64_t *first = sample.begin(); first != sample.end(); ++contents) {
-        const std::uint64_t *const next = std::find_if(first, static_cast<const std::uint64_t *>(sample.end()),
-                                                       [&](std::uint64_t key) { return key != *first; });
+    const std::uint64_t *const end = sample.data() + count;
+    for (const std::uint64_t *first = sample.data(); first != end; ++contents) {
+        const std::uint64_t *const next = std::find_if(first, end, [&](std::uint64_t key) { return key != *first; });
         once += next - first == 1 ? 1 : 0;
         twice += next - first == 2 ? 1 : 0;
         first = next;

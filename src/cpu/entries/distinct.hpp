@@ -24,6 +24,7 @@ class RowKeys {
         __builtin_prefetch(x + row_bytes_ - 1);
     }
     std::size_t row_bytes() const { return row_bytes_; }
+    void poll() const { rows_.context.poll(); }
 
   private:
     const Data &rows_;

@@ -10,6 +10,7 @@
 
 #include "cpu/entries/distinct.hpp"
 #include "cpu/operations.hpp"
+#include "cpu/seed/masses.hpp"
 #include "cpu/seed/runner.hpp"
 #include "cpu/unless_short.hpp"
 
@@ -21,6 +22,7 @@ constexpr std::int64_t least_rows = 1 << 12;
 // Rows by entries at least, else the rows are used: what is expected before they are made, and what was found.
 constexpr double expected_copies = 4.0;
 constexpr std::int64_t least_copies = 2;
+static_assert(most_copies <= partial_sum_length && SeedMasses::bucket_rows * most_copies <= std::int64_t{1} << 18);
 // What making entries takes, in passes of a row by a centroid: less work than that goes to the rows.
 constexpr double worth = 128.0;
 constexpr double usual_iterations = 10.0;
@@ -81,6 +83,7 @@ Entries::Entries(const Data &rows) : entry_of(rows.context.budget, rows.points.n
     const auto parts = static_cast<std::int64_t>(ranges.size());
     const auto table_of = [&](std::uint64_t key) { return static_cast<std::int64_t>(key >> 32) % parts; };
     Tables tables(ranges.size());
+    std::atomic<std::int64_t> found{0};
     std::vector<Buffer<std::uint32_t>> numbers; // in the tables, of the rows of each range
     for (const auto &range : ranges)
         numbers.emplace_back(context.budget, range->size());
@@ -90,10 +93,16 @@ Entries::Entries(const Data &rows) : entry_of(rows.context.budget, rows.points.n
             for (std::int64_t i = 0; i < ranges[part]->size(); ++i) {
                 if (i % per_poll == 0)
                     context.poll();
-                if (const DistinctRows::One &one = (*ranges[part])[i]; table_of(one.key) == t)
-                    numbers[part][i] = tables[t]->add(one.row, one.key, one.copies);
+                const DistinctRows::One &one = (*ranges[part])[i];
+                if (table_of(one.key) != t || found.load(std::memory_order_relaxed) > most)
+                    continue;
+                const std::int64_t before = tables[t]->size();
+                numbers[part][i] = tables[t]->add(one.row, one.key, one.copies);
+                found.fetch_add(tables[t]->size() - before, std::memory_order_relaxed);
             }
     });
+    if (found > most)
+        return;
     std::vector<Buffer<std::uint32_t>> entries; // the first one of each row of a table
     std::int64_t size = 0;
     for (const auto &table : tables) {
@@ -112,12 +121,13 @@ Entries::Entries(const Data &rows) : entry_of(rows.context.budget, rows.points.n
     weights = Buffer<double>(context.budget, rows.points.weights == nullptr ? 0 : size);
     counts = Buffer<std::uint16_t>(context.budget, size);
     context.pool.run(parts, [&](std::int64_t t, int) {
+        std::int64_t copied = 0;
         for (std::int64_t i = 0; i < tables[t]->size(); ++i) {
-            if (i % per_poll == 0)
-                context.poll();
             const DistinctRows::One &one = (*tables[t])[i];
             std::size_t entry = entries[t][i];
             for (std::int64_t left = one.copies; left > 0; left -= most_copies, ++entry) {
+                if (copied++ % per_poll == 0)
+                    context.poll();
                 std::memcpy(values.data() + entry * row_bytes,
                             static_cast<const std::byte *>(rows.points.values) + one.row * row_bytes, row_bytes);
                 if (weights.size() != 0)
@@ -128,8 +138,11 @@ Entries::Entries(const Data &rows) : entry_of(rows.context.budget, rows.points.n
     });
     context.pool.run(parts, [&](std::int64_t part, int) {
         Buffer<std::uint32_t> &own = numbers[part];
-        for (std::int64_t i = 0; i < ranges[part]->size(); ++i)
+        for (std::int64_t i = 0; i < ranges[part]->size(); ++i) {
+            if (i % rows_per_task == 0)
+                context.poll();
             own[i] = entries[table_of((*ranges[part])[i].key)][own[i]];
+        }
         for (std::int64_t row = n * part / parts; row < n * (part + 1) / parts; ++row) {
             if (row % rows_per_task == 0)
                 context.poll();
@@ -144,22 +157,29 @@ Entries::Entries(const Data &rows) : entry_of(rows.context.budget, rows.points.n
 
 namespace {
 
+// What making takes at the most: tables of ranges, which all rows may come in, and of what all have in common.
+std::uint64_t making_bytes(const Data &rows, const RowKeys &keys, double differ)
+{
+    constexpr double of_row = 3.0 * (sizeof(DistinctRows::One) + 2 * sizeof(std::uint32_t)); // with room to grow
+    const double n = static_cast<double>(rows.points.n);
+    const double in_ranges = std::min(n, differ * rows.context.pool.size());
+    return static_cast<std::uint64_t>(4.0 * n + of_row * (in_ranges + differ) +
+                                      differ * static_cast<double>(keys.row_bytes() + 10));
+}
+
 // The entries, if there are some, or making them is worth it for so many passes.
-std::shared_ptr<Entries> entries_of(Data &rows, const PgkmProblem *problems, std::int64_t n_problems, double passes)
+std::shared_ptr<Entries> entries_of(Data &rows, const PgkmProblem &problem, double passes)
 {
     const std::int64_t n = rows.points.n;
-    if (n < least_rows || n > 0xffffffff || rows.counts != nullptr)
+    if (n < least_rows || n > 0xffffffff || rows.counts != nullptr || problem.n_rows != n || problem.peers != nullptr)
         return nullptr;
-    double work = 0.0;
-    for (const PgkmProblem *one = problems; one != problems + n_problems; ++one) {
-        if (one->n_rows != n || one->peers != nullptr)
-            return nullptr;
-        work += passes * one->k;
-    }
-    if (rows.entries != nullptr || !rows.may_repeat || work < worth)
+    if (rows.entries != nullptr || !rows.may_repeat || passes * problem.k < worth)
         return rows.entries;
     rows.entries = unless_short([&]() -> std::shared_ptr<Entries> {
-        if (guess_distinct(rows, RowKeys(rows)) * expected_copies > static_cast<double>(n))
+        const RowKeys keys(rows);
+        const double differ = guess_distinct(rows, keys);
+        if (differ * expected_copies > static_cast<double>(n) ||
+            !rows.context.budget.allows(making_bytes(rows, keys, differ)))
             return nullptr;
         return std::make_shared<Entries>(rows);
     });
@@ -169,36 +189,33 @@ std::shared_ptr<Entries> entries_of(Data &rows, const PgkmProblem *problems, std
     return rows.entries;
 }
 
-// body(data, problems) on the entries, or on the rows: where there are no entries, or it finds too little memory beside
-// them. Then centroids that it changes (is_fit) are as they were.
+// body(data, problems) on the entries, where there is one problem and it has some, or on the rows: also where it finds
+// too little memory beside the entries. Then centroids that it changes (is_fit) are as they were.
 template <typename Problem, typename Body>
 void run(Data &rows, Problem *problems, std::int64_t n_problems, double passes, bool is_fit, Body &&body)
 {
-    if (const std::shared_ptr<Entries> entries = entries_of(rows, problems, n_problems, passes)) {
-        const std::size_t row_bytes = entries->values.size() / static_cast<std::size_t>(entries->size());
-        std::vector<PgkmProblem> own(problems, problems + n_problems);
-        std::vector<Buffer<std::byte>> before;
+    if (const auto entries = n_problems == 1 ? entries_of(rows, *problems, passes) : nullptr) {
+        PgkmProblem own = *problems;
+        own.n_rows = entries->size();
+        Buffer<std::byte> before;
         try {
-            for (PgkmProblem &problem : own) {
-                problem.n_rows = entries->size();
-                if (!is_fit)
-                    continue;
-                before.emplace_back(rows.context.budget, static_cast<std::size_t>(problem.k) * row_bytes);
-                std::memcpy(before.back().data(), problem.centroids, before.back().size());
+            if (is_fit) {
+                const std::int64_t row_bytes = std::ssize(entries->values) / entries->size();
+                before = Buffer<std::byte>(rows.context.budget, problems->k * row_bytes);
+                std::memcpy(before.data(), problems->centroids, before.size());
             }
-            body(entries->data, own.data());
-            if constexpr (!std::is_const_v<Problem>)
-                for (std::size_t i = 0; i < own.size(); ++i) {
-                    own[i].n_rows = problems[i].n_rows;
-                    problems[i] = own[i];
-                }
+            body(entries->data, &own);
+            if constexpr (!std::is_const_v<Problem>) {
+                own.n_rows = problems->n_rows;
+                *problems = own;
+            }
             return;
         } catch (const Error &error) {
             if (error.status() != PGKM_LIMIT)
                 throw;
         }
-        for (std::size_t i = 0; i < before.size(); ++i)
-            std::memcpy(problems[i].centroids, before[i].data(), before[i].size());
+        if (before.size() != 0)
+            std::memcpy(problems->centroids, before.data(), before.size());
         rows.may_repeat = false;
     }
     rows.entries.reset();
@@ -219,24 +236,19 @@ void spread(const Entries &entries, const Buffer<T> &from, T *to)
 }
 
 // assign() of entries; what is asked of each row comes from its entry.
-void assign_rows_of(Entries &entries, const PgkmProblem *problems, std::int64_t n_problems, PgkmAssignment *assignments)
+void assign_rows_of(Entries &entries, const PgkmProblem &problem, const PgkmAssignment &wanted)
 {
-    std::vector<PgkmAssignment> found(assignments, assignments + n_problems);
-    std::vector<Buffer<std::int32_t>> labels;
-    std::vector<Buffer<double>> distances;
-    for (PgkmAssignment &one : found) {
-        labels.emplace_back(entries.data.context.budget, one.labels == nullptr ? 0 : entries.size());
-        distances.emplace_back(entries.data.context.budget, one.distances == nullptr ? 0 : entries.size());
-        one.labels = labels.back().data();
-        one.distances = distances.back().data();
-    }
-    assign(entries.data, problems, n_problems, found.data());
-    for (std::size_t i = 0; i < found.size(); ++i) {
-        if (found[i].labels != nullptr)
-            spread(entries, labels[i], assignments[i].labels);
-        if (found[i].distances != nullptr)
-            spread(entries, distances[i], assignments[i].distances);
-    }
+    Budget &budget = entries.data.context.budget;
+    Buffer<std::int32_t> labels(budget, wanted.labels == nullptr ? 0 : entries.size());
+    Buffer<double> distances(budget, wanted.distances == nullptr ? 0 : entries.size());
+    PgkmAssignment found = wanted;
+    found.labels = labels.data();
+    found.distances = distances.data();
+    assign(entries.data, &problem, 1, &found);
+    if (wanted.labels != nullptr)
+        spread(entries, labels, wanted.labels);
+    if (wanted.distances != nullptr)
+        spread(entries, distances, wanted.distances);
 }
 
 } // namespace
@@ -257,11 +269,11 @@ void fit_entries(Data &data, PgkmProblem *problems, std::int64_t n_problems, con
 
 void assign_entries(Data &data, const PgkmProblem *problems, std::int64_t n_problems, PgkmAssignment *assignments)
 {
-    run(data, problems, n_problems, 1.0, false, [&](Data &on, const PgkmProblem *own) {
+    run(data, problems, n_problems, 0.0, false, [&](Data &on, const PgkmProblem *own) {
         if (&on == &data)
             assign(data, own, n_problems, assignments);
         else
-            assign_rows_of(*data.entries, own, n_problems, assignments);
+            assign_rows_of(*data.entries, *own, *assignments);
     });
 }
 

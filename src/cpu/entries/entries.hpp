@@ -3,8 +3,9 @@
 // An entry is a row with the number of rows that equal it, in values and weight. What a row adds to a sum is rounded
 // first and multiplied then, so that entries give the bits of their rows. Equal rows get equal labels.
 //
-// Entries are made by the first call that is worth it, over all loaded rows, if a sample says that they are few. They
-// stay beside the rows for later calls. Calls over some of the rows, and all other calls, go to the rows.
+// Entries are made by the first seeding or fit that is worth it, over all loaded rows, if a sample says that they are
+// few. They stay beside the rows for later calls, assignments among them. Calls over some of the rows, and all other
+// calls, go to the rows.
 #pragma once
 
 #include "cpu/context.hpp"

@@ -15,6 +15,7 @@ namespace pgkm::cpu {
 
 class SeedMasses {
   public:
+    static constexpr std::int64_t bucket_rows = 256; // entries.hpp: more copies would not fit
     // order: n rows in canonical order, or NULL where that is their own; it stays the caller's.
     SeedMasses(const BlockRunner &runner, std::int64_t n, const RowNumber *order)
         : runner_(runner), n_(n), order_(order), buckets_((n + bucket_rows - 1) / bucket_rows),
@@ -87,7 +88,7 @@ class SeedMasses {
     }
 
   private:
-    static constexpr std::int64_t bucket_rows = 256, task_rows = 16 * bucket_rows;
+    static constexpr std::int64_t task_rows = 16 * bucket_rows;
     std::int64_t place_of(std::int64_t row) const { return order_ == nullptr ? row : places_[row]; }
     std::int64_t tasks() const { return (n_ + task_rows - 1) / task_rows; }
     std::int64_t workers() const

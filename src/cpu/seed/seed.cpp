@@ -122,9 +122,13 @@ RowList random_rows(const BlockRunner &runner, const SeedRows<T> &rows, const Bu
     const std::int64_t all = rows.counts == nullptr ? rows.n : n, count = std::min<std::int64_t>(k, all);
     const Reservation reservation(runner.budget(), static_cast<std::uint64_t>(count) * bytes_per_random_place);
     RowList chosen = random_places(all, count, params, [&] { runner.poll(); });
-    for (std::int64_t &place : chosen)
-        place =
+    for (std::size_t i = 0; i < chosen.size(); ++i) {
+        if (i % rows_per_poll == 0)
+            runner.poll();
+        const std::int64_t place = chosen[i];
+        chosen[i] =
             order[rows.counts == nullptr ? place : std::upper_bound(ends.begin(), ends.end(), place) - ends.begin()];
+    }
     return chosen;
 }
 

@@ -69,6 +69,7 @@ std::int64_t ClusterSums<T>::move(int worker, std::int64_t first, int count, con
         const std::int64_t row = first + done;
         const auto [size, copies] = fitting(row, std::min(batch, count - done), from + done, to + done);
         if (partial.used + copies > partial_sum_length) {
+            rows_.context.poll();
             const std::lock_guard lock(mutex_);
             add(partial, 0, totals_.size());
             add_masses(partial);

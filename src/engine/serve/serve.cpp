@@ -152,6 +152,8 @@ std::unique_ptr<Models> answer(const PgkmRequest &request, Workplace *place, Mon
         request.resident->unload();
     const PgkmOpen open = open_options(request, place->threads, request.resident->relay.host());
     nodes::ShareState &state = request.share.share->state;
+    if (place->session.data() != nullptr)
+        nodes::cpu_data(place->session); // what a job of this server's own keeps beside the rows goes
     std::optional<cpu::HeldMemory> room; // beside what the backend takes
     if (const double bytes = bytes_of_messages(request); bytes > small_messages)
         room.emplace(place->session.cpu().get(), static_cast<std::uint64_t>(std::min(bytes, 1e18)));
