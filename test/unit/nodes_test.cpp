@@ -175,7 +175,7 @@ TEST(Nodes, RefuseForgedLengths)
     const auto set_first = [](std::int64_t value) {
         return [=](std::vector<std::byte> &bytes) { put(bytes, 0, value); };
     };
-    const std::vector<Forge> forgeries = {[](std::vector<std::byte> &bytes) { bytes.resize(bytes.size() - 1); },
+    const std::vector<Forge> forgeries = {[](std::vector<std::byte> &bytes) { bytes.pop_back(); },
                                           [](std::vector<std::byte> &bytes) { bytes.resize(bytes.size() + 1); },
                                           [](std::vector<std::byte> &bytes) { bytes.clear(); }, set_first(-1),
                                           set_first(1 << 20)};
