@@ -98,9 +98,6 @@ void Seeding<T>::with_mass(Body &&body) const
 template <typename T>
 Changes Seeding<T>::take_changes()
 {
-    std::uint64_t count = 0;
-    masses_->for_changes([&](std::uint32_t, Int128) { ++count; });
-    check_message(context_.get(), count * (sizeof(std::uint32_t) + sizeof(std::int64_t)));
     Changes all;
     masses_->for_changes([&](std::uint32_t bucket, Int128 difference) {
         while (difference != 0) {
@@ -109,6 +106,7 @@ Changes Seeding<T>::take_changes()
             all.differences.push_back(part);
             difference -= part;
         }
+        check_message(context_.get(), all.buckets.size() * (sizeof(std::uint32_t) + sizeof(std::int64_t)));
     });
     for (const std::uint32_t bucket : all.buckets)
         masses_->forget_change(bucket);
