@@ -20,9 +20,8 @@ constexpr std::int64_t least_repeated = 8;
 } // namespace
 
 RowKeys::RowKeys(const Data &rows)
-    : rows_(rows), row_bytes_(static_cast<std::size_t>(rows.points.d) *
-                              (rows.points.element == PGKM_FLOAT32 ? sizeof(float) : sizeof(double))),
-      marks_(rows.context.budget, rows.points.d, rows.points.element == PGKM_FLOAT32 ? sizeof(float) : sizeof(double))
+    : rows_(rows), row_bytes_(shape_of(rows.points).row_bytes()),
+      marks_(rows.context.budget, rows.points.d, shape_of(rows.points).element_bytes())
 {
 }
 
@@ -45,16 +44,13 @@ bool RowKeys::are_equal(std::int64_t a, std::int64_t b) const
     const PgkmPoints &points = rows_.points;
     if (points.weights != nullptr && points.weights[a] != points.weights[b])
         return false;
-    const auto *const bytes = static_cast<const char *>(points.values);
-    const char *const x = bytes + static_cast<std::size_t>(a) * row_bytes_, *const y =
-                                                                                bytes + static_cast<std::size_t>(b) *
-                                                                                            row_bytes_;
-    if (std::memcmp(x, y, row_bytes_) == 0)
+    if (std::memcmp(row(a), row(b), row_bytes_) == 0)
         return true;
     bool equal = false;
     with_element(points, [&](auto element) {
         using T = decltype(element);
-        equal = compare_content(reinterpret_cast<const T *>(x), reinterpret_cast<const T *>(y), points.d) == 0;
+        equal =
+            compare_content(reinterpret_cast<const T *>(row(a)), reinterpret_cast<const T *>(row(b)), points.d) == 0;
     });
     return equal;
 }

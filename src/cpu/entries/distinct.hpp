@@ -1,6 +1,7 @@
 // distinct.hpp - which loaded rows differ: a sample that guesses how many, and a hash table that finds them.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "cpu/context.hpp"
@@ -18,10 +19,12 @@ class RowKeys {
     bool are_equal(std::int64_t a, std::int64_t b) const;
     void look_ahead(std::int64_t row) const
     {
-        const char *const x =
-            static_cast<const char *>(rows_.points.values) + static_cast<std::size_t>(row) * row_bytes_;
-        __builtin_prefetch(x);
-        __builtin_prefetch(x + row_bytes_ - 1);
+        __builtin_prefetch(this->row(row));
+        __builtin_prefetch(this->row(row + 1) - 1);
+    }
+    const std::byte *row(std::int64_t i) const
+    {
+        return static_cast<const std::byte *>(rows_.points.values) + static_cast<std::size_t>(i) * row_bytes_;
     }
     std::size_t row_bytes() const { return row_bytes_; }
     void poll() const { rows_.context.poll(); }

@@ -128,8 +128,7 @@ Entries::Entries(const Data &rows) : entry_of(rows.context.budget, rows.points.n
             for (std::int64_t left = one.copies; left > 0; left -= most_copies, ++entry) {
                 if (copied++ % per_poll == 0)
                     context.poll();
-                std::memcpy(values.data() + entry * row_bytes,
-                            static_cast<const std::byte *>(rows.points.values) + one.row * row_bytes, row_bytes);
+                std::memcpy(values.data() + entry * row_bytes, keys.row(one.row), row_bytes);
                 if (weights.size() != 0)
                     weights[entry] = rows.points.weights[one.row];
                 counts[entry] = static_cast<std::uint16_t>(std::min(left, most_copies));
@@ -200,8 +199,8 @@ void run(Data &rows, Problem *problems, std::int64_t n_problems, double passes, 
         Buffer<std::byte> before;
         try {
             if (is_fit) {
-                const std::int64_t row_bytes = std::ssize(entries->values) / entries->size();
-                before = Buffer<std::byte>(rows.context.budget, problems->k * row_bytes);
+                const auto k = static_cast<std::size_t>(problems->k);
+                before = Buffer<std::byte>(rows.context.budget, k * shape_of(rows.points).row_bytes());
                 std::memcpy(before.data(), problems->centroids, before.size());
             }
             body(entries->data, &own);

@@ -13,9 +13,8 @@
 namespace pgkm::cpu {
 
 // The most copies of an entry; rows with more have several entries. Where 64 bits hold sums of rows:
-//   * cluster_sums, and `within` of assign.cpp, are emptied before 2^17 copies of 45 or 46 bits, so that an entry has
-//   at
-//     most 2^17.
+//   * cluster_sums, and `within` of assign.cpp, are emptied before 2^17 copies of 45 or 46 bits: an entry has at most
+//     2^17.
 //   * Buckets of masses.hpp, and the gains of few_rows.hpp, have at most 256 entries, whose masses are below 2^46:
 //     256 x 2^10 x 2^46 = 2^64. This is the limit. Smaller buckets would allow more copies.
 //   * A place of `random` is one of all copies, in 64 bits. Gains of trials.hpp, masses_by_label() and totals have 128.
