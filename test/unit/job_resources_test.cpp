@@ -9,7 +9,7 @@
 #include "engine/nodes/seeding.hpp"
 #include "numeric/contract.hpp"
 #include "stream_source.hpp"
-#include "support/assign_call.hpp"
+#include "support/problem_call.hpp"
 
 namespace {
 

@@ -12,7 +12,7 @@
 #include "engine/job/algorithm.hpp"
 #include "engine/nodes/fields.hpp"
 #include "engine/nodes/share.hpp"
-#include "support/assign_call.hpp"
+#include "support/problem_call.hpp"
 
 namespace {
 

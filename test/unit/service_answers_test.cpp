@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "service_fixture.hpp"
+#include "support/problem_call.hpp"
 
 namespace pgkm::service {
 namespace {
@@ -22,10 +23,7 @@ TEST(ServiceAnswers, ThatCannotBeAreRefused)
     problem.n_rows = 100;
     problem.k = 2;
     problem.centroids = centroids.data();
-    Call call = {};
-    call.function = Function::seed;
-    call.n_problems = 1;
-    call.problems = &problem;
+    Call call = test::problem_call(Function::seed, problem);
     std::vector<std::int64_t> arena(1024);
     // Of an answer whose number so many from the last is this one.
     const auto status_of = [&](std::uint64_t from_last, std::int64_t value) {

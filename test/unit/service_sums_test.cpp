@@ -6,6 +6,7 @@
 #include "service/wire/protocol.hpp"
 #include "service/server/problems.hpp"
 #include "service_fixture.hpp"
+#include "support/problem_call.hpp"
 
 namespace pgkm::service {
 namespace {
@@ -239,10 +240,7 @@ TEST(ServiceArrays, SizesThatOverflowAreRefused)
     PgkmProblem problem = rows_of(0, 1);
     PgkmMixture mixture = {INT32_MAX, PGKM_COVARIANCE_FULL, &one, &one, &one, &one, nullptr};
     PgkmMixtureSums sums = {};
-    Call call = {};
-    call.function = Function::em_step;
-    call.n_problems = 1;
-    call.problems = &problem;
+    Call call = test::problem_call(Function::em_step, problem);
     call.mixtures = &mixture;
     call.sums = &sums;
     ArenaFields sizes({1, INT32_MAX, PGKM_FLOAT32});

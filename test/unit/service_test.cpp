@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "service_fixture.hpp"
-#include "support/assign_call.hpp"
+#include "support/problem_call.hpp"
 
 namespace pgkm::service {
 namespace {
@@ -103,10 +103,7 @@ TEST_F(Service, RefusesProblemsThatCannotBe)
     problem.k = 2;
     problem.centroids = centroids;
     problem.feature_scales = scales;
-    Call call = {};
-    call.function = Function::fit;
-    call.n_problems = 1;
-    call.problems = &problem;
+    Call call = test::problem_call(Function::fit, problem);
     call.fit = {PGKM_L2, 3};
     enum Number { metric, max_iter, first_row, n_rows, tol, k, weight_exponent, distance_exponent, n_scales, n_values };
     const auto refused = [&](Number number, std::int64_t value) {

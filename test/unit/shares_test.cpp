@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "backend/shares.hpp"
-#include "support/assign_call.hpp"
+#include "support/problem_call.hpp"
 
 namespace pgkm {
 namespace {
@@ -60,10 +60,7 @@ TEST(Shares, FillTheCallersArraysIfWhole)
     PgkmProblem problem = {};
     problem.n_rows = 5;
     PgkmMoments moments = {&shift, &sums, &cross, 0.0};
-    Call call = {};
-    call.function = Function::moments;
-    call.n_problems = 1;
-    call.problems = &problem;
+    Call call = test::problem_call(Function::moments, problem);
     call.moments = &moments;
     ShareCall whole(call, shape, 0, true);
     PgkmMoments &found = whole.room.call.moments[0];
@@ -83,10 +80,7 @@ TEST(Shares, FindCentroidsOfTheirOwn)
     problem.n_rows = 5;
     problem.k = 3;
     problem.centroids = centroids.data();
-    Call call = {};
-    call.function = Function::seed;
-    call.n_problems = 1;
-    call.problems = &problem;
+    Call call = test::problem_call(Function::seed, problem);
     ShareCall share(call, shape, 0, true);
     auto *own = static_cast<double *>(share.problem().centroids);
     EXPECT_EQ(own[2], 3.0);
