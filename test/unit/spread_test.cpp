@@ -182,6 +182,23 @@ TEST(Spread, PeersWithTooLittleMemoryLeaveTheFitToOne)
     EXPECT_GT(refused, 0);
 }
 
+// Where one has too little for all rows as well, the error is that of the peers.
+TEST(Spread, ALackOfMemoryOfPeersIsNamedWhereNoneCanHaveAllRows)
+{
+    static PgkmBackend table = *pgkm::cpu_backend();
+    table.fit = [](PgkmData *, PgkmProblem *problems, std::int64_t, const PgkmFitParams *, PgkmError *error) {
+        return problems[0].peers != nullptr ? pgkm::set_error(error, PGKM_OUT_OF_MEMORY, "the device has no memory")
+                                            : pgkm::set_error(error, PGKM_LIMIT, "the limit has no room for all rows");
+    };
+    try {
+        fit(pgkm::test::spread_over<7>(&table, {0, 0}), make_rows(1000), false);
+        ADD_FAILURE() << "the fit has ended well";
+    } catch (const pgkm::Error &error) {
+        EXPECT_EQ(error.status(), PGKM_OUT_OF_MEMORY);
+        EXPECT_STREQ(error.what(), "the device has no memory");
+    }
+}
+
 // The others would wait for its sums for ever.
 TEST(Spread, APeerThatFailsEndsTheOthers)
 {

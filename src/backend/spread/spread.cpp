@@ -111,13 +111,19 @@ void call_one(Rows &rows, const Call &one, bool same)
         (one.function == Function::reduce || (floating && (same || has_few_rows(one, rows.points().d)))))
         return call_together(rows, one, shares[0].context);
     try {
-        return call_in_shares(rows, one, shares);
+        call_in_shares(rows, one, shares);
     } catch (const Error &error) {
+        const bool is_short = is_short_of_memory(error.status());
         if (!is_for_peers(one.function) || one.function == Function::summarise ||
-            (error.status() != PGKM_UNSUPPORTED && !is_short_of_memory(error.status())))
+            (error.status() != PGKM_UNSUPPORTED && !is_short))
             throw;
+        try { // peers want that, or have too little memory
+            call_together(rows, one, shares[0].context);
+        } catch (const Error &together) {
+            // Of two lacks the first is the cause: together the rows only need more.
+            throw is_short && is_short_of_memory(together.status()) ? error : together;
+        }
     }
-    call_together(rows, one, shares[0].context); // peers want that, or have too little memory
 }
 
 // --- all problems ---
