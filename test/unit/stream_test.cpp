@@ -45,6 +45,76 @@ TEST(Stream, FillsEmptyClusters)
     each_with_empty_clusters(expect_same_in_chunks);
 }
 
+// Rows of few contents; of weights as well, where they have some.
+template <typename T>
+RowSet few_contents(std::int64_t n, std::int32_t d, bool weighted)
+{
+    RowSet rows = make_rows<T>(n, d, false, [](auto &random) {
+        return T(std::vector<double>{-0.0, 0.0, 0.1, 3.0}[random() % 4]);
+    });
+    for (std::int64_t i = 0; weighted && i < n; ++i)
+        rows.weights.push_back(0.3 + static_cast<double>(i * i % 3));
+    return rows;
+}
+
+// The first pass gathers the rows that differ. The others are for statistics, whatever the fit needs.
+TEST(Stream, GathersRowsThatRepeat)
+{
+    const RowSet tables[] = {few_contents<float>(20000, 4, false), few_contents<double>(20000, 3, true)};
+    for (const RowSet &rows : tables)
+        for (int option = 0; option < 7; ++option) {
+            PgkmRequest request = request_of(rows.points(0, rows.n()), option == 3 ? 60 : 9);
+            request.kmeans.init = std::vector<PgkmInit>{PGKM_INIT_KMEANS_PLUS_PLUS, PGKM_INIT_KMEANS_PARALLEL,
+                                                        PGKM_INIT_RANDOM}[static_cast<std::size_t>(option) % 3];
+            request.kmeans.n_init = option == 0 ? 3 : 1;
+            request.kmeans.standardize = option == 4 ? 1 : 0;
+            request.kmeans.refine = option == 5 ? 1 : 0;
+            std::vector<double> far(static_cast<std::size_t>(9 * rows.d), 1e6);
+            if (option == 6)
+                request.kmeans.init_centroids = {far.data(), 2, {9, rows.d}};
+            const Said one = run(request);
+            for (const std::vector<std::int64_t> &sizes :
+                 cuts<std::vector<std::int64_t>>({{1 << 20}, {7000}, {7, 1, 5000, 333}})) {
+                SCOPED_TRACE("option " + std::to_string(option) + ", " + std::to_string(sizes[0]));
+                Source source(rows, sizes);
+                PgkmRequest streamed = request;
+                source.add_to(streamed);
+                const Said chunks = run(streamed, [&] { source.feed(); });
+                EXPECT_EQ(chunks.numbers, one.numbers) << chunks.text;
+                EXPECT_LE(source.passes, 6);
+            }
+        }
+}
+
+// Memory that does not hold what was gathered is enough for passes.
+TEST(Stream, GathersNoMoreThanMemoryHolds)
+{
+    int next = 0; // of 2000 rows
+    const RowSet rows = make_rows<double>(20000, 24, false, [&](auto &) {
+        const int row = next / 24 * 7919 % 2000, feature = next++ % 24;
+        return std::sin(static_cast<double>(row * (feature + 1)));
+    });
+    PgkmRequest request = request_of(rows.points(0, rows.n()), 9);
+    request.settings.cpu_threads = 1;
+    const Said one = run(request);
+    bool was_enough = false, by_passes = false, by_entries = false;
+    for (std::uint64_t limit = 1000000; limit < 30000000; limit += limit / 8) {
+        request.settings.memory_limit = limit;
+        Source source(rows, {500});
+        PgkmRequest streamed = request;
+        source.add_to(streamed);
+        const Said chunks = run(streamed, [&] { source.feed(); });
+        was_enough = was_enough || chunks.status == PGKM_OK;
+        EXPECT_EQ(chunks.status, was_enough ? PGKM_OK : PGKM_LIMIT) << limit << " " << chunks.text;
+        if (chunks.status != PGKM_OK)
+            continue;
+        EXPECT_EQ(chunks.numbers, one.numbers) << limit;
+        (source.passes <= 6 ? by_entries : by_passes) = true;
+    }
+    EXPECT_TRUE(by_passes);
+    EXPECT_TRUE(by_entries);
+}
+
 // All figures of a mixture or of components.
 std::vector<double> figures_of(PgkmRequest request, Source *source)
 {

@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <vector>
 
 #include "cpu/context.hpp"
 #include "cpu/seed/key_kernels.hpp"
@@ -69,6 +71,8 @@ class DistinctRows {
     Buffer<One> rows_;            // half as many as slots
     Buffer<std::uint32_t> slots_; // numbers, at the place of their key or behind it
 };
+
+using DistinctTables = std::vector<std::unique_ptr<DistinctRows>>;
 
 // How many rows differ, from a sample; infinity where too few of it repeat to tell.
 double guess_distinct(const Data &rows, const RowKeys &keys);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <type_traits>
 #include <vector>
@@ -17,11 +18,8 @@
 namespace pgkm::cpu {
 namespace {
 
-// Of fewer rows nothing is long.
-constexpr std::int64_t least_rows = 1 << 12;
-// Rows by entries at least, else the rows are used: what is expected before they are made, and what was found.
+// Rows by entries at least, as they are expected before entries are made.
 constexpr double expected_copies = 4.0;
-constexpr std::int64_t least_copies = 2;
 static_assert(most_copies <= partial_sum_length && SeedMasses::bucket_rows * most_copies <= std::int64_t{1} << 18);
 // What making entries takes, in passes of a row by a centroid: less work than that goes to the rows.
 constexpr double worth = 128.0;
@@ -29,8 +27,6 @@ constexpr double usual_iterations = 10.0;
 
 constexpr std::int64_t rows_per_task = 1 << 16;
 constexpr std::int64_t ahead = 16; // rows whose keys are looked up before their turn
-
-using Tables = std::vector<std::unique_ptr<DistinctRows>>;
 
 // Rows between two looks at the cancel flag.
 std::int64_t block_rows(const Data &rows)
@@ -40,11 +36,11 @@ std::int64_t block_rows(const Data &rows)
 
 // The rows that differ in each of as many ranges as there are threads; entry_of gets their numbers there. Empty where
 // more than `most` differ.
-Tables find_in_ranges(const Data &rows, const RowKeys &keys, std::int64_t most, Buffer<std::uint32_t> &entry_of)
+DistinctTables find_in_ranges(const Data &rows, const RowKeys &keys, std::int64_t most, Buffer<std::uint32_t> &entry_of)
 {
     Context &context = rows.context;
     const std::int64_t n = rows.points.n, parts = context.pool.size(), size = block_rows(rows);
-    Tables found(static_cast<std::size_t>(parts));
+    DistinctTables found(static_cast<std::size_t>(parts));
     std::atomic<bool> are_many{false};
     context.pool.run(parts, [&](std::int64_t part, int) {
         auto &own = found[static_cast<std::size_t>(part)];
@@ -76,13 +72,13 @@ Entries::Entries(const Data &rows) : entry_of(rows.context.budget, rows.points.n
     const RowKeys keys(rows);
     const std::int64_t n = rows.points.n, most = n / least_copies, per_poll = block_rows(rows);
     data.points.n = 0;
-    const Tables ranges = find_in_ranges(rows, keys, most, entry_of);
+    const DistinctTables ranges = find_in_ranges(rows, keys, most, entry_of);
     if (ranges.empty())
         return;
     // Ranges have rows in common. They are dealt out by key to as many tables, which are filled side by side.
     const auto parts = static_cast<std::int64_t>(ranges.size());
     const auto table_of = [&](std::uint64_t key) { return static_cast<std::int64_t>(key >> 32) % parts; };
-    Tables tables(ranges.size());
+    DistinctTables tables(ranges.size());
     std::atomic<std::int64_t> found{0};
     std::vector<Buffer<std::uint32_t>> numbers; // in the tables, of the rows of each range
     for (const auto &range : ranges)
@@ -103,7 +99,38 @@ Entries::Entries(const Data &rows) : entry_of(rows.context.budget, rows.points.n
     });
     if (found > most)
         return;
-    std::vector<Buffer<std::uint32_t>> entries; // the first one of each row of a table
+    const std::vector<Buffer<std::uint32_t>> entries = take(rows, keys, tables, most);
+    if (entries.empty())
+        return;
+    context.pool.run(parts, [&](std::int64_t part, int) {
+        Buffer<std::uint32_t> &own = numbers[part];
+        for (std::int64_t i = 0; i < ranges[part]->size(); ++i) {
+            if (i % rows_per_task == 0)
+                context.poll();
+            own[i] = entries[table_of((*ranges[part])[i].key)][own[i]];
+        }
+        for (std::int64_t row = n * part / parts; row < n * (part + 1) / parts; ++row) {
+            if (row % rows_per_task == 0)
+                context.poll();
+            entry_of[row] = own[entry_of[row]];
+        }
+    });
+}
+
+Entries::Entries(const Data &rows, const RowKeys &keys, const DistinctTables &differ) : data{rows.context, rows.points}
+{
+    data.points.n = 0;
+    take(rows, keys, differ, std::numeric_limits<std::int64_t>::max());
+}
+
+// Makes entries of the rows of all tables: the number of the first one of each row. None where there were more than
+// `most`.
+std::vector<Buffer<std::uint32_t>> Entries::take(const Data &rows, const RowKeys &keys, const DistinctTables &tables,
+                                                 std::int64_t most)
+{
+    Context &context = data.context;
+    const std::int64_t per_poll = block_rows(rows);
+    std::vector<Buffer<std::uint32_t>> entries;
     std::int64_t size = 0;
     for (const auto &table : tables) {
         Buffer<std::uint32_t> &first = entries.emplace_back(context.budget, table->size());
@@ -115,12 +142,12 @@ Entries::Entries(const Data &rows) : entry_of(rows.context.budget, rows.points.n
         }
     }
     if (size > most)
-        return;
+        return {};
     const std::size_t row_bytes = keys.row_bytes();
     values = Buffer<std::byte>(context.budget, static_cast<std::size_t>(size) * row_bytes);
     weights = Buffer<double>(context.budget, rows.points.weights == nullptr ? 0 : size);
     counts = Buffer<std::uint16_t>(context.budget, size);
-    context.pool.run(parts, [&](std::int64_t t, int) {
+    context.pool.run(std::ssize(tables), [&](std::int64_t t, int) {
         std::int64_t copied = 0;
         for (std::int64_t i = 0; i < tables[t]->size(); ++i) {
             const DistinctRows::One &one = (*tables[t])[i];
@@ -135,23 +162,11 @@ Entries::Entries(const Data &rows) : entry_of(rows.context.budget, rows.points.n
             }
         }
     });
-    context.pool.run(parts, [&](std::int64_t part, int) {
-        Buffer<std::uint32_t> &own = numbers[part];
-        for (std::int64_t i = 0; i < ranges[part]->size(); ++i) {
-            if (i % rows_per_task == 0)
-                context.poll();
-            own[i] = entries[table_of((*ranges[part])[i].key)][own[i]];
-        }
-        for (std::int64_t row = n * part / parts; row < n * (part + 1) / parts; ++row) {
-            if (row % rows_per_task == 0)
-                context.poll();
-            entry_of[row] = own[entry_of[row]];
-        }
-    });
     data.points.values = values.data();
     data.points.weights = weights.size() == 0 ? nullptr : weights.data();
     data.points.n = size;
     data.counts = counts.data();
+    return entries;
 }
 
 namespace {
@@ -166,21 +181,28 @@ std::uint64_t making_bytes(const Data &rows, const RowKeys &keys, double differ)
                                       differ * static_cast<double>(keys.row_bytes() + 10));
 }
 
+} // namespace
+
+bool seem_to_repeat(const Data &rows, const RowKeys &keys)
+{
+    const double differ = guess_distinct(rows, keys);
+    return differ * expected_copies <= static_cast<double>(rows.points.n) &&
+           rows.context.budget.allows(making_bytes(rows, keys, differ));
+}
+
+namespace {
+
 // The entries, if there are some, or making them is worth it for so many passes.
 std::shared_ptr<Entries> entries_of(Data &rows, const PgkmProblem &problem, double passes)
 {
     const std::int64_t n = rows.points.n;
-    if (n < least_rows || n > 0xffffffff || rows.counts != nullptr || problem.n_rows != n || problem.peers != nullptr)
+    if (n < least_rows_of_entries || n > 0xffffffff || rows.counts != nullptr || problem.n_rows != n ||
+        problem.peers != nullptr)
         return nullptr;
     if (rows.entries != nullptr || !rows.may_repeat || passes * problem.k < worth)
         return rows.entries;
     rows.entries = unless_short([&]() -> std::shared_ptr<Entries> {
-        const RowKeys keys(rows);
-        const double differ = guess_distinct(rows, keys);
-        if (differ * expected_copies > static_cast<double>(n) ||
-            !rows.context.budget.allows(making_bytes(rows, keys, differ)))
-            return nullptr;
-        return std::make_shared<Entries>(rows);
+        return seem_to_repeat(rows, RowKeys(rows)) ? std::make_shared<Entries>(rows) : nullptr;
     });
     if (rows.entries != nullptr && rows.entries->size() == 0)
         rows.entries.reset();
@@ -188,33 +210,42 @@ std::shared_ptr<Entries> entries_of(Data &rows, const PgkmProblem &problem, doub
     return rows.entries;
 }
 
-// body(data, problems) on the entries, where there is one problem and it has some, or on the rows: also where it finds
-// too little memory beside the entries. Then centroids that it changes (is_fit) are as they were.
+// body(data, problem) on the entries. False where it finds too little memory beside them: then centroids that it
+// changes (is_fit) are as they were.
+template <typename Problem, typename Body>
+bool run_of(Entries &entries, Problem &problem, bool is_fit, Body &&body)
+{
+    PgkmProblem own = problem;
+    own.n_rows = entries.size();
+    Buffer<std::byte> before;
+    try {
+        if (is_fit) {
+            const auto k = static_cast<std::size_t>(problem.k);
+            before = Buffer<std::byte>(entries.data.context.budget, k * shape_of(entries.data.points).row_bytes());
+            std::memcpy(before.data(), problem.centroids, before.size());
+        }
+        body(entries.data, &own);
+        if constexpr (!std::is_const_v<Problem>) {
+            own.n_rows = problem.n_rows;
+            problem = own;
+        }
+        return true;
+    } catch (const Error &error) {
+        if (error.status() != PGKM_LIMIT)
+            throw;
+    }
+    if (before.size() != 0)
+        std::memcpy(problem.centroids, before.data(), before.size());
+    return false;
+}
+
+// The same on the entries of loaded rows, where there is one problem and it has some; else on the rows.
 template <typename Problem, typename Body>
 void run(Data &rows, Problem *problems, std::int64_t n_problems, double passes, bool is_fit, Body &&body)
 {
     if (const auto entries = n_problems == 1 ? entries_of(rows, *problems, passes) : nullptr) {
-        PgkmProblem own = *problems;
-        own.n_rows = entries->size();
-        Buffer<std::byte> before;
-        try {
-            if (is_fit) {
-                const auto k = static_cast<std::size_t>(problems->k);
-                before = Buffer<std::byte>(rows.context.budget, k * shape_of(rows.points).row_bytes());
-                std::memcpy(before.data(), problems->centroids, before.size());
-            }
-            body(entries->data, &own);
-            if constexpr (!std::is_const_v<Problem>) {
-                own.n_rows = problems->n_rows;
-                *problems = own;
-            }
+        if (run_of(*entries, *problems, is_fit, body))
             return;
-        } catch (const Error &error) {
-            if (error.status() != PGKM_LIMIT)
-                throw;
-        }
-        if (before.size() != 0)
-            std::memcpy(problems->centroids, before.data(), before.size());
         rows.may_repeat = false;
     }
     rows.entries.reset();
@@ -274,6 +305,21 @@ void assign_entries(Data &data, const PgkmProblem *problems, std::int64_t n_prob
         else
             assign_rows_of(*data.entries, *own, *assignments);
     });
+}
+
+bool seed_of(Entries &entries, PgkmProblem &problem, const PgkmSeedParams &params)
+{
+    return run_of(entries, problem, false, [&](Data &on, PgkmProblem *own) { seed(on, own, 1, &params); });
+}
+
+bool fit_of(Entries &entries, PgkmProblem &problem, const PgkmFitParams &params)
+{
+    return run_of(entries, problem, true, [&](Data &on, PgkmProblem *own) { fit(on, own, 1, &params); });
+}
+
+bool assign_of(Entries &entries, const PgkmProblem &problem, PgkmAssignment &wanted)
+{
+    return run_of(entries, problem, false, [&](Data &on, const PgkmProblem *own) { assign(on, own, 1, &wanted); });
 }
 
 } // namespace pgkm::cpu

@@ -8,7 +8,11 @@
 // calls, go to the rows.
 #pragma once
 
+#include <memory>
+#include <vector>
+
 #include "cpu/context.hpp"
+#include "cpu/entries/distinct.hpp"
 
 namespace pgkm::cpu {
 
@@ -20,8 +24,16 @@ namespace pgkm::cpu {
 //   * A place of `random` is one of all copies, in 64 bits. Gains of trials.hpp, masses_by_label() and totals have 128.
 inline constexpr std::int64_t most_copies = 1 << 10;
 
+// Of fewer rows nothing is long.
+inline constexpr std::int64_t least_rows_of_entries = 1 << 12;
+// Rows by entries at least, else the rows are used.
+inline constexpr std::int64_t least_copies = 2;
+
 struct Entries {
+    // Of loaded rows.
     explicit Entries(const Data &rows);
+    // Of rows whose copies were not kept: those of each table, without entry_of. keys: of `rows`.
+    Entries(const Data &rows, const RowKeys &keys, const DistinctTables &differ);
 
     Buffer<std::byte> values;
     Buffer<double> weights; // empty without
@@ -30,11 +42,24 @@ struct Entries {
     Data data;                      // the entries as loaded rows; none: too many rows differ
 
     std::int64_t size() const { return data.points.n; }
+
+  private:
+    std::vector<Buffer<std::uint32_t>> take(const Data &rows, const RowKeys &keys, const DistinctTables &tables,
+                                            std::int64_t most);
 };
 
 // As those of operations.hpp.
 void seed_entries(Data &data, PgkmProblem *problems, std::int64_t n_problems, const PgkmSeedParams *params);
 void fit_entries(Data &data, PgkmProblem *problems, std::int64_t n_problems, const PgkmFitParams *params);
 void assign_entries(Data &data, const PgkmProblem *problems, std::int64_t n_problems, PgkmAssignment *assignments);
+
+// Whether to make entries is worth it, by a sample.
+bool seem_to_repeat(const Data &rows, const RowKeys &keys);
+
+// The same calls for a problem whose rows are entries, not loaded; of an assignment no more than sums. False where
+// memory is too short: the problem is as it was.
+bool seed_of(Entries &entries, PgkmProblem &problem, const PgkmSeedParams &params);
+bool fit_of(Entries &entries, PgkmProblem &problem, const PgkmFitParams &params);
+bool assign_of(Entries &entries, const PgkmProblem &problem, PgkmAssignment &wanted);
 
 } // namespace pgkm::cpu

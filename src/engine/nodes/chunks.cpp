@@ -46,11 +46,75 @@ void keep_drawn(const PgkmPoints &points, Session &session, const PgkmHost &host
 
 } // namespace
 
+Chunks::Chunks(PgkmStream &source, const PgkmPoints &shape, const BackendChoice &choice, const PgkmOpen &open,
+               bool gather)
+    : source_(source), shape_(shape), open_(open), session_(choice, open),
+      gathers_(gather && session_.table() == cpu_backend() && source.n >= cpu::least_rows_of_entries)
+{
+    shape_.n = source.n;
+}
+
+// Gives up where it does not pay.
+void Chunks::gather(const PgkmPoints &chunk)
+{
+    if (gathers_ && !gathered_->add(chunk)) {
+        gathers_ = false;
+        gathered_.reset();
+    }
+}
+
+cpu::Entries *Chunks::entries()
+{
+    if (gathers_ || gathered_ == nullptr) // or the first pass is not over
+        return entries_.get();
+    entries_ = gathered_->take();
+    gathered_.reset();
+    const auto transform = told_.find(Operation::transform);
+    if (entries_ != nullptr && transform != told_.end()) {
+        PgkmPoints &points = entries_->data.points;
+        Share share(session_, points, entries_state_, open_);
+        transform->second(share);
+        session_.unload();
+        points = clustered(points, entries_state_);
+    }
+    return entries_.get();
+}
+
+bool Chunks::call_by_entries(const Call &call)
+{
+    cpu::Entries *const found = entries();
+    if (found == nullptr)
+        return false;
+    bool done = true;
+    switch (call.function) {
+    case Function::seed:
+        done = call.seed.init != PGKM_INIT_FIRST && cpu::seed_of(*found, *call.problems, call.seed);
+        break;
+    case Function::fit:
+        done = cpu::fit_of(*found, *call.problems, call.fit);
+        break;
+    case Function::assign:
+        done = cpu::assign_of(*found, *call.problems, *call.assignments);
+        break;
+    case Function::em_step:
+        done = false; // which wants all memory
+        break;
+    default:
+        return false;
+    }
+    if (!done)
+        entries_.reset(); // memory is too short
+    return done;
+}
+
 void Chunks::for_chunks(const Step &body, const Prepare &prepare)
 {
     PgkmPoints chunk;
     source_.begin_pass(open_.host);
+    if (gathers_) // anew, after a pass that failed
+        gathered_ = std::make_unique<cpu::GatheredEntries>(*cpu::self(session_.cpu().get()), shape_);
     while (source_.take(open_.host, chunk)) {
+        gather(chunk);
         ShareState state;
         state.passing = true;
         state.unordered = prepare == nullptr;
@@ -68,6 +132,7 @@ void Chunks::for_chunks(const Step &body, const Prepare &prepare)
         }
         session_.unload(); // before the chunk goes, and its state
     }
+    gathers_ = false;
 }
 
 void Chunks::tell(Share &share, Operation last) const
@@ -81,6 +146,8 @@ void Chunks::ask(Operation operation, const Step &step, const Step &ask_and_merg
 {
     if (operation == Operation::seed_begin)
         told_.erase(told_.lower_bound(operation), told_.end());
+    if (operation == Operation::transform)
+        entries_.reset(); // which lie in the space of another distance
     if (operation != Operation::transform && operation != Operation::seed_begin) // which each chunk is told later
         for_chunks([&](Share &share) {
             tell(share, operation);

@@ -1,13 +1,18 @@
 // chunks.hpp - rows that come chunk by chunk: what is asked of rows is a pass over them.
 //
-// Nothing of a row lasts from one pass to the next. What has been told before is told to each chunk anew: its chosen
-// rows, say, whose distances are found again.
+// Where rows repeat, the first pass gathers those that differ, with the number of their copies (cpu/entries). If memory
+// holds them, the CPU seeds and fits by them without another pass.
+//
+// Else nothing of a row lasts from one pass to the next. What has been told before is told to each chunk anew: its
+// chosen rows, say, whose distances are found again.
 #pragma once
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <vector>
 
+#include "cpu/entries/gathered.hpp"
 #include "engine/backends/session.hpp"
 #include "engine/nodes/share.hpp"
 #include "engine/nodes/stream.hpp"
@@ -19,12 +24,8 @@ class Chunks {
   public:
     using Step = std::function<void(Share &)>;
 
-    // shape: as the chunks'.
-    Chunks(PgkmStream &source, const PgkmPoints &shape, const BackendChoice &choice, const PgkmOpen &open)
-        : source_(source), shape_(shape), open_(open), session_(choice, open)
-    {
-        shape_.n = source.n;
-    }
+    // shape: as the chunks'. gather: whether rows that repeat are of use.
+    Chunks(PgkmStream &source, const PgkmPoints &shape, const BackendChoice &choice, const PgkmOpen &open, bool gather);
 
     // Asks each chunk, in the order of their rows, and merges what it answers. step: asks, and merges nothing; it may
     // be done again. Throws Error.
@@ -34,6 +35,8 @@ class Chunks {
     void draw(std::int32_t bits, const std::vector<std::uint64_t> &buckets, const Step &ask_and_merge);
     // A call of the table, whose results are added up.
     void call(Call call, Iteration iteration);
+    // seed(), fit() or assign() by rows that were gathered; false: they were not, or it has to be done by passes.
+    bool call_by_entries(const Call &call);
 
     // The step that brings the chosen rows of all steps before.
     void set_chosen(const Step &add)
@@ -52,6 +55,8 @@ class Chunks {
     using Prepare = std::function<void(const PgkmPoints &, ShareState &)>;
     // Calls body(share) for each chunk of a pass, its rows brought into the space of the distance.
     void for_chunks(const Step &body, const Prepare &prepare = nullptr);
+    void gather(const PgkmPoints &chunk);
+    cpu::Entries *entries();
     // What was told of the seeding, up to this operation.
     void tell(Share &share, Operation last) const;
 
@@ -61,6 +66,11 @@ class Chunks {
     Session session_;
     std::map<Operation, Step> told_;
     Centroids centroids_, centroids_before_; // of the last two iterations
+    // Until the first pass is over; then NULL where rows do not repeat.
+    bool gathers_;
+    std::unique_ptr<cpu::GatheredEntries> gathered_;
+    std::shared_ptr<cpu::Entries> entries_; // as soon as they were asked for, in the space of the distance:
+    ShareState entries_state_;
 };
 
 } // namespace pgkm::nodes

@@ -41,7 +41,7 @@ NodeSet::NodeSet(const PgkmRequest &request, const BackendChoice &choice, const 
             nodes_.push_back(request.nodes + i);
     most_at_once_ = most_bytes_at_once(open.memory_limit, std::ssize(nodes_));
     if (request.stream != nullptr)
-        chunks_.emplace(*request.stream, request.points, choice, own_open());
+        chunks_.emplace(*request.stream, request.points, choice, own_open(), request.algorithm != PGKM_PCA);
 }
 
 void NodeSet::load(const PgkmPoints &points)

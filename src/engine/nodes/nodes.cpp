@@ -152,6 +152,8 @@ void run(NodeSet &nodes, const Call &call)
             : call.function == Function::em_step && (call.mixtures->labels != nullptr || call.sums->labels != nullptr);
     if (call.n_problems != 1 || labels)
         throw Error(PGKM_UNSUPPORTED, "rows that are not all here are one problem, and labels stay with them");
+    if (nodes.chunks() != nullptr && nodes.chunks()->call_by_entries(call))
+        return;
     switch (call.function) {
     case Function::summarise:
         return summarise<T>(nodes, call.want_moments != 0, *call.summaries);
