@@ -3,6 +3,7 @@
 #pragma once
 
 #include "cpu/context.hpp"
+#include "numeric/large_array.hpp"
 #include "numeric/reduction.hpp"
 
 namespace pgkm::cpu {
@@ -39,6 +40,15 @@ void seed(Data &data, PgkmProblem *problems, std::int64_t n_problems, const Pgkm
 // fit/: Lloyd's iterations, and one assignment to fixed centroids.
 void fit(Data &data, PgkmProblem *problems, std::int64_t n_problems, const PgkmFitParams *params);
 void assign(Data &data, const PgkmProblem *problems, std::int64_t n_problems, PgkmAssignment *assignments);
+
+// Labels of all rows, of a caller who has iterations made one at a time.
+struct KeptLabels {
+    LargeArray<std::int32_t> values;
+    const void *kept = nullptr; // of the data, what goes on from them
+};
+// One such iteration: the sums under the problem's centroids, the first or with the bounds and sums of the last one,
+// where that is the one before. Whether a label has changed since.
+bool iterate_on(Data &data, const PgkmProblem &problem, bool first, KeptLabels &labels, PgkmAssignment &sums);
 
 // sizes/: fit() and assign() with bounds of the clusters' sizes (PgkmBackend.fit_sizes).
 void fit_sizes(Data &data, PgkmProblem *problems, std::int64_t n_problems, const PgkmFitParams *params,

@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "cpu/context.hpp"
-#include "engine/nodes/seeding.hpp"
+#include "engine/nodes/share.hpp"
 #include "numeric/contract.hpp"
 #include "stream_source.hpp"
 #include "support/problem_call.hpp"
@@ -120,7 +120,7 @@ TEST(JobMemory, IsCountedOnceForSeedingAndIterations)
     pgkm::nodes::Share share(session, rows.points(0, n), state, open);
     const auto differences = [&] {
         share.seed_begin<float>(8);
-        return share.seeding<float>().weigh(pgkm::nodes::Mass::one, 0).differences;
+        return share.seeding<float>().weigh(pgkm::cpu::Mass::one, 0).differences;
     };
     const std::vector<std::int64_t> first = differences();
     EXPECT_FALSE(budget.allows(open.memory_limit - 20 * n));

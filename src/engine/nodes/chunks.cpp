@@ -7,10 +7,7 @@
 
 #include "backend/host.hpp"
 #include "backend/shares.hpp"
-#include "cpu/cpu_backend.hpp"
-#include "cpu/seed/row_order.hpp"
 #include "engine/nodes/chunk_sums.hpp"
-#include "engine/nodes/key_masses.hpp"
 
 namespace pgkm::nodes {
 namespace {
@@ -32,7 +29,8 @@ void keep_drawn(const PgkmPoints &points, Session &session, const PgkmHost &host
     for (std::int64_t i = 0; i < rows.n; ++i) {
         if (i % rows_per_poll == 0)
             poll(host);
-        if (!std::binary_search(buckets.begin(), buckets.end(), bucket_of(keys[static_cast<std::size_t>(i)], bits)))
+        if (!std::binary_search(buckets.begin(), buckets.end(),
+                                cpu::bucket_of(keys[static_cast<std::size_t>(i)], bits)))
             continue;
         values.insert(values.end(), rows.row(i), rows.row(i) + rows.d);
         if (all.weights != nullptr)

@@ -13,7 +13,6 @@
 
 #include "backend/update.hpp"
 #include "engine/nodes/node_set.hpp"
-#include "engine/nodes/seeding.hpp"
 #include "numeric/philox.hpp"
 #include "numeric/platform.hpp"
 #include "numeric/row_key.hpp"
@@ -22,7 +21,7 @@ namespace pgkm::nodes {
 
 // The integers by which rows are drawn.
 struct Masses {
-    Mass kind;
+    cpu::Mass kind;
     std::int32_t exponent;
     bool operator==(const Masses &) const = default;
 };
@@ -71,13 +70,13 @@ class Draws {
         if (kept_ == masses)
             return;
         std::fill(sums_.begin(), sums_.end(), 0);
-        const auto add = [&](const Changes &own) { apply(own, 1); };
+        const auto add = [&](const cpu::Changes &own) { apply(own, 1); };
         nodes_.ask<Operation::seed_weigh, T>(add, masses.kind, masses.exponent);
         kept_ = masses;
         prepare();
     }
     // What a server says of changes of its masses, all of this sign. prepare() before the next draw.
-    void apply(const Changes &changes, int sign)
+    void apply(const cpu::Changes &changes, int sign)
     {
         require_shape(changes.buckets.size() == changes.differences.size());
         for (std::size_t i = 0; i < changes.buckets.size(); ++i) {
@@ -104,7 +103,7 @@ class Draws {
     std::vector<Content> find(std::vector<UInt128> targets)
     {
         if (total() == 0) {
-            weigh({Mass::one, 0});
+            weigh({cpu::Mass::one, 0});
             std::fill(targets.begin(), targets.end(), total() - 1);
         }
         std::vector<std::uint64_t> buckets;
@@ -164,12 +163,12 @@ class Draws {
         const std::vector<std::uint64_t> wanted = distinct(buckets);
         const std::size_t d = with_values ? d_ : 0;
         std::vector<std::map<KeyedContent, UInt128, ContentOrder>> found(wanted.size());
-        const auto merge = [&](const Runs<T> &own) {
+        const auto merge = [&](const cpu::Runs<T> &own) {
             require_shape(own.masses.size() == own.keys.size() && own.values.size() == own.keys.size() * d);
             check_values(own.values.data(), own.values.size());
             for (std::size_t i = 0; i < own.keys.size(); ++i) {
                 const auto from = own.values.begin() + static_cast<std::ptrdiff_t>(i * d);
-                found[place_in(wanted, bucket_of(own.keys[i], bits))]
+                found[place_in(wanted, cpu::bucket_of(own.keys[i], bits))]
                      [{own.keys[i], Content(from, from + static_cast<std::ptrdiff_t>(d))}] +=
                     join_unsigned(own.masses[i]);
             }

@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "backend/update.hpp"
-#include "numeric/contract.hpp"
 #include "numeric/error.hpp"
 #include "numeric/platform.hpp"
+#include "numeric/told.hpp"
 
 namespace pgkm::nodes {
 
@@ -125,25 +125,6 @@ class Writer {
 
     Bytes bytes_;
 };
-
-// What comes over the network decides where memory is read and written, and anybody may send it. So shapes,
-// enumerators, and values that would leave no nearest centroid, are checked. Throws Error(PGKM_INVALID).
-[[noreturn]] inline void raise_shape()
-{
-    throw Error(PGKM_INVALID, "a message between nodes has another shape than expected");
-}
-inline void require_shape(bool holds)
-{
-    if (!holds)
-        raise_shape();
-}
-template <typename T>
-void check_values(const T *values, std::size_t count)
-{
-    for (std::size_t i = 0; i < count; ++i)
-        if (!(std::fabs(static_cast<double>(values[i])) <= max_magnitude))
-            throw Error(PGKM_INVALID, "a message between nodes has values that are not finite");
-}
 
 // Of sums in float64 that another server has told.
 template <typename T>

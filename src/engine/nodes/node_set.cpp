@@ -7,7 +7,6 @@
 
 #include "backend/host.hpp"
 #include "backend/shares.hpp"
-#include "cpu/cpu_backend.hpp"
 #include "engine/nodes/fields.hpp"
 #include "engine/nodes/nodes.hpp"
 

@@ -7,10 +7,11 @@
 #include <tuple>
 #include <type_traits>
 
-#include "engine/nodes/seeding.hpp"
 #include "engine/nodes/share.hpp"
 
 namespace pgkm::nodes {
+
+using cpu::Seeding;
 
 // In the order of Operation, but for a call of the table, which comes first and has fields of its own (fields.hpp).
 template <typename T>

@@ -8,8 +8,6 @@
 #include "backend/host.hpp"
 #include "backend/random_places.hpp"
 #include "backend/update.hpp"
-#include "cpu/seed/sampler.hpp"
-#include "cpu/seed/trials.hpp"
 #include "engine/nodes/draws.hpp"
 #include "numeric/contract.hpp"
 #include "numeric/philox.hpp"
@@ -29,7 +27,7 @@ std::int32_t bits_of(std::int64_t n, std::int64_t draws, bool by_steps)
     const auto rows = static_cast<double>(n);
     const double bits = by_steps ? std::min(most_step_bits, std::log2(rows / rows_per_bucket))
                                  : std::log2(rows * static_cast<double>(draws)) / 2.0;
-    return static_cast<std::int32_t>(std::clamp(bits, 0.0, double{most_bucket_bits}));
+    return static_cast<std::int32_t>(std::clamp(bits, 0.0, double{cpu::most_bucket_bits}));
 }
 
 // The sums over all servers of masses or gains, so many.
@@ -83,7 +81,7 @@ class Sampler {
     // The row of so many places in canonical order.
     std::vector<Content> at_places(const std::vector<UInt128> &places)
     {
-        draws_.weigh({Mass::one, 0});
+        draws_.weigh({cpu::Mass::one, 0});
         return draws_.find(places);
     }
 
@@ -92,7 +90,7 @@ class Sampler {
     {
         const int trials = greedy_trials(k);
         while (static_cast<std::int32_t>(chosen_.size()) < k && largest_ != 0.0) {
-            draws_.weigh({Mass::square, square_exponent(largest_)});
+            draws_.weigh({cpu::Mass::square, square_exponent(largest_)});
             const std::uint64_t step = chosen_.size();
             std::vector<UInt128> targets;
             for (int trial = 0; trial < trials; ++trial)
@@ -109,7 +107,7 @@ class Sampler {
         if (largest_ == 0.0)
             return false;
         const std::int64_t draws = std::int64_t{oversampling_factor} * k;
-        draws_.weigh({Mass::square, square_exponent(largest_)});
+        draws_.weigh({cpu::Mass::square, square_exponent(largest_)});
         std::vector<UInt128> targets;
         for (std::int64_t i = 0; i < draws; ++i)
             targets.push_back(
@@ -182,7 +180,7 @@ class Sampler {
     void choose(const std::vector<Content> &trials, std::int32_t best)
     {
         largest_ = 0.0;
-        const auto take = [&](const Changes &own) {
+        const auto take = [&](const cpu::Changes &own) {
             take_largest(own.largest);
             draws_.apply(own, -1);
         };
@@ -219,7 +217,7 @@ template <typename T>
 std::vector<std::vector<T>> choose(NodeSet &nodes, const PgkmProblem &problem, const PgkmSeedParams &params)
 {
     const bool weighted = nodes.points().weights != nullptr;
-    const Masses first = {weighted ? Mass::weight : Mass::one, problem.weight_exponent};
+    const Masses first = {weighted ? cpu::Mass::weight : cpu::Mass::one, problem.weight_exponent};
     Sampler<T> sampler(nodes, first, params, problem.k);
     if (params.init == PGKM_INIT_RANDOM) {
         const std::int64_t k = std::min<std::int64_t>(problem.k, problem.n_rows);

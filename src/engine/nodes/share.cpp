@@ -6,9 +6,6 @@
 
 #include "backend/host.hpp"
 #include "backend/update.hpp"
-#include "cpu/cpu_backend.hpp"
-#include "cpu/operations.hpp"
-#include "engine/nodes/seeding.hpp"
 #include "engine/rows/cluster_sums.hpp"
 #include "engine/rows/prepare.hpp"
 
@@ -131,12 +128,8 @@ void Share::transform(const std::vector<double> &center, const std::vector<doubl
 // A mixture without factors gives each row to the component of the nearest mean.
 bool Share::call(Call &call, Iteration iteration)
 {
-    if (iteration != Iteration::none) {
-        bool changed = false;
-        with_element(points_,
-                     [&](auto element) { changed = iterate<decltype(element)>(call, iteration == Iteration::first); });
-        return changed;
-    }
+    if (iteration != Iteration::none)
+        return iterate(call, iteration == Iteration::first);
     if (call.function != Function::em_step || call.mixtures->factors != nullptr) {
         session_.run(call);
         return false;
@@ -197,23 +190,29 @@ std::vector<double> Share::cluster_sums(std::int32_t k, const std::vector<double
 template <typename T>
 void Share::seed_begin(std::int32_t bits)
 {
-    require_shape(bits >= 0 && bits <= most_bucket_bits);
-    auto seeding = std::static_pointer_cast<Seeding<T>>(state_.seeding);
+    require_shape(bits >= 0 && bits <= cpu::most_bucket_bits);
+    auto seeding = std::static_pointer_cast<cpu::Seeding<T>>(state_.seeding);
     if (seeding == nullptr || seeding->was_given_up() || seeding->bits() != bits) {
         seeding.reset();
         state_.seeding.reset();
-        state_.seeding = seeding = std::make_shared<Seeding<T>>(points_, session_.cpu(), bits, !state_.unordered);
+        const auto check_answer = [context = session_.cpu()](std::uint64_t bytes) {
+            check_message(context.get(), bytes);
+        };
+        state_.seeding = seeding =
+            std::make_shared<cpu::Seeding<T>>(points_, session_.cpu(), bits, !state_.unordered, check_answer);
     }
     seeding->begin();
 }
 
 template <typename T>
-Seeding<T> &Share::seeding()
+cpu::Seeding<T> &Share::seeding()
 {
-    if (state_.seeding == nullptr || static_cast<Seeding<T> *>(state_.seeding.get())->is_at_rest())
+    if (state_.seeding == nullptr || static_cast<cpu::Seeding<T> *>(state_.seeding.get())->is_at_rest())
         throw Error(PGKM_INVALID, "a node was asked to seed before it was told to begin");
-    auto &seeding = *static_cast<Seeding<T> *>(state_.seeding.get());
-    seeding.session = &session_;
+    auto &seeding = *static_cast<cpu::Seeding<T> *>(state_.seeding.get());
+    seeding.serve_by(
+        [this](std::int32_t k, T *to, PgkmAssignment &wanted) { session_.assign(points_.n, k, to, wanted); },
+        cpu_data(session_) != nullptr);
     return seeding;
 }
 
@@ -221,7 +220,7 @@ template void Share::transform<float>(const std::vector<double> &, const std::ve
 template void Share::transform<double>(const std::vector<double> &, const std::vector<double> &, std::int32_t);
 template void Share::seed_begin<float>(std::int32_t);
 template void Share::seed_begin<double>(std::int32_t);
-template Seeding<float> &Share::seeding();
-template Seeding<double> &Share::seeding();
+template cpu::Seeding<float> &Share::seeding();
+template cpu::Seeding<double> &Share::seeding();
 
 } // namespace pgkm::nodes

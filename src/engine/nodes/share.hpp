@@ -9,19 +9,14 @@
 #include <memory>
 #include <vector>
 
+#include "cpu/cpu_backend.hpp"
+#include "cpu/operations.hpp"
+#include "cpu/seed/seeding.hpp"
 #include "engine/backends/session.hpp"
 #include "engine/nodes/message.hpp"
-#include "numeric/large_array.hpp"
 #include "numeric/platform.hpp"
 
-namespace pgkm::cpu {
-struct Data;
-}
-
 namespace pgkm::nodes {
-
-template <typename T>
-struct Seeding;
 
 // Whether a call is an iteration, the first of a fit or one that goes on from that before.
 enum class Iteration : std::uint8_t { none, first, next };
@@ -43,9 +38,8 @@ struct ShareState {
     std::vector<double> weights;
     // Of the last iteration.
     Centroids centroids;
-    LargeArray<std::int32_t> labels;
-    const void *kept = nullptr;    // what goes on from it
-    std::shared_ptr<void> seeding; // a Seeding of the element (seeding.hpp)
+    cpu::KeptLabels labels;
+    std::shared_ptr<void> seeding; // a cpu::Seeding of the element
     Bytes held;                    // the last answer, where it was too long to come at once
     std::uint64_t parts_bytes = 0; // of a request that comes in parts
     Bytes parts;                   // those of it that have come
@@ -60,13 +54,6 @@ cpu::Data *cpu_data(Session &session);
 // Refuses a message of so many bytes before it takes the memory: as arrays, and once more as they travel. context: of
 // the CPU. Throws Error(PGKM_LIMIT).
 void check_message(PgkmContext *context, std::uint64_t bytes);
-// One or more rows of d values.
-template <typename T>
-void check_rows(const std::vector<T> &values, std::int32_t d)
-{
-    require_shape(!values.empty() && values.size() % static_cast<std::size_t>(d) == 0);
-    check_values(values.data(), values.size());
-}
 
 // The number of the nearest of k centroids (in float64: those of float32 rows are the same there) for each row that the
 // session has loaded.
@@ -103,7 +90,7 @@ class Share {
     void seed_begin(std::int32_t bits);
     // That was begun.
     template <typename T>
-    Seeding<T> &seeding();
+    cpu::Seeding<T> &seeding();
 
     // Bytes of the answer that is held, which goes with the last of them.
     Bytes held(std::uint64_t first, std::uint64_t count);
@@ -113,12 +100,8 @@ class Share {
     LargeArray<std::int32_t> labels(Centroids of) const;
 
   private:
-    template <typename T>
     bool iterate(Call &call, bool first);
-    template <typename T>
     bool assign_rows(Call &call, bool first);
-    template <typename T>
-    bool go_on(cpu::Data &data, const Call &call, bool first);
     PgkmProblem whole() const;
 
     Session &session_;

@@ -13,7 +13,7 @@
 #include "numeric/philox.hpp"
 #include "numeric/platform.hpp"
 
-namespace pgkm::nodes {
+namespace pgkm::cpu {
 
 // Buckets are told by at most so many bits of a key.
 inline constexpr std::int32_t most_bucket_bits = 22;
@@ -26,7 +26,7 @@ inline std::uint64_t bucket_of(std::uint64_t key, std::int32_t bits)
 // Calls body(row, task) for each row, on all threads; a task's rows follow one another.
 inline constexpr std::int64_t rows_per_task = 1 << 14;
 template <typename Body>
-void for_rows(const cpu::BlockRunner &runner, std::int64_t n, Body &&body)
+void for_rows(const BlockRunner &runner, std::int64_t n, Body &&body)
 {
     runner.run((n + rows_per_task - 1) / rows_per_task, [&](std::int64_t task) {
         for (std::int64_t row = task * rows_per_task; row < std::min(n, (task + 1) * rows_per_task); ++row)
@@ -38,8 +38,8 @@ class KeyMasses {
   public:
     // order: the rows in canonical order; or nothing: then they have no places, and sums alone are known. keys: of each
     // row. order stays the caller's.
-    KeyMasses(const cpu::BlockRunner &runner, const cpu::Buffer<cpu::RowNumber> &order,
-              const cpu::Buffer<std::uint64_t> &keys, std::int32_t bits)
+    KeyMasses(const BlockRunner &runner, const Buffer<RowNumber> &order, const Buffer<std::uint64_t> &keys,
+              std::int32_t bits)
         : runner_(runner), order_(order), bits_(bits), buckets_(runner.budget(), keys.size()),
           sums_(runner.budget(), std::size_t{1} << bits)
     {
@@ -100,11 +100,11 @@ class KeyMasses {
         std::atomic_ref(sums_[bucket].upper).fetch_add(own.upper, std::memory_order_relaxed);
     }
 
-    const cpu::BlockRunner &runner_;
-    const cpu::Buffer<cpu::RowNumber> &order_;
+    const BlockRunner &runner_;
+    const Buffer<RowNumber> &order_;
     std::int32_t bits_;
-    cpu::Buffer<std::uint32_t> buckets_; // of each row
-    cpu::Buffer<Sum> sums_;              // changes that were not taken yet
+    Buffer<std::uint32_t> buckets_; // of each row
+    Buffer<Sum> sums_;              // changes that were not taken yet
 };
 
 template <typename Mass>
@@ -127,4 +127,4 @@ void KeyMasses::sum(Mass &&mass)
     });
 }
 
-} // namespace pgkm::nodes
+} // namespace pgkm::cpu

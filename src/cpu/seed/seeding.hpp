@@ -1,24 +1,26 @@
-// seeding.hpp - what a server keeps of its rows while they are seeded, and what it answers: masses by key, draws' rows,
-// distances to chosen rows. Which rows are chosen is decided where all servers' answers meet (seeder.hpp).
+// seeding.hpp - some of the rows that are seeded, of which other servers have the rest: what is kept of them meanwhile,
+// and what is asked of them: masses by key, draws' rows, distances to chosen rows. Which rows are chosen is decided
+// where the answers of all servers meet (engine/nodes/seeder.hpp). So values are checked, and rows are told by content.
 //
 // The rows of a round of k-means||, and the trials of a device or of a chunk that is seen once, meet the backend's
-// assign(). On a CPU trials meet tiles of rows (cpu/seed), as on one server: rows that no trial can win are passed
-// over.
+// assign(). On a CPU trials meet tiles of rows, as on one server: rows that no trial can win are passed over.
 #pragma once
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
+#include "cpu/seed/key_masses.hpp"
+#include "cpu/seed/sampler.hpp"
 #include "cpu/seed/trials.hpp"
-#include "engine/nodes/key_masses.hpp"
-#include "engine/nodes/share.hpp"
 #include "numeric/contract.hpp"
 #include "numeric/platform.hpp"
 #include "numeric/row_key.hpp"
 
-namespace pgkm::nodes {
+namespace pgkm::cpu {
 
 // By which integers rows are drawn.
 enum class Mass : std::int32_t {
@@ -57,10 +59,17 @@ struct Runs {
 // It takes a good part of the memory that iterations have afterwards. Where these need it, it is given up, and the next
 // restart makes it anew.
 template <typename T>
-struct Seeding final : private cpu::Spare {
+class Seeding final : private Spare {
+  public:
+    // Distances of all rows to k others, by the backend that has them: assign() of all rows.
+    using Assign = std::function<void(std::int32_t k, T *to, PgkmAssignment &wanted)>;
+    // Throws where an answer may not have so many bytes.
+    using Check = std::function<void(std::uint64_t bytes)>;
+
     // context: of the CPU in this process, whichever backend serves the points. Rows that are not ordered have no
     // places.
-    Seeding(const PgkmPoints &points, std::shared_ptr<PgkmContext> context, std::int32_t bits, bool ordered);
+    Seeding(const PgkmPoints &points, std::shared_ptr<PgkmContext> context, std::int32_t bits, bool ordered,
+            Check check_answer);
     ~Seeding();
     Seeding(const Seeding &) = delete;
     Seeding &operator=(const Seeding &) = delete;
@@ -81,13 +90,18 @@ struct Seeding final : private cpu::Spare {
     // The first of these rows is chosen row number `first`. The largest weight times squared distance that is left.
     double add(std::int32_t first, const std::vector<T> &values);
     // Bounds of what each of these trials would take from the potential; the same exactly, of the trials asked for.
-    std::vector<cpu::GainBounds> gains(const std::vector<T> &values);
+    std::vector<GainBounds> gains(const std::vector<T> &values);
     std::vector<PgkmInt128> exact_gains(const std::vector<std::int32_t> &which);
     // A trial becomes a chosen row.
     Changes choose(std::int32_t best);
     std::vector<PgkmInt128> masses_of_chosen(std::int32_t count, std::int32_t exponent);
 
-    Session *session = nullptr; // of the request at hand
+    // Of the request at hand. on_cpu: whether the backend is the context's.
+    void serve_by(Assign assign, bool on_cpu)
+    {
+        assign_ = std::move(assign);
+        on_cpu_ = on_cpu;
+    }
 
   private:
     void give_up() override;
@@ -116,24 +130,27 @@ struct Seeding final : private cpu::Spare {
     void add_chosen(const T *row);
 
     const std::shared_ptr<PgkmContext> context_;
-    const cpu::BlockRunner runner_;
+    const BlockRunner runner_;
     const PgkmPoints points_;
-    const cpu::SeedRows<T> rows_;
+    const SeedRows<T> rows_;
+    const Check check_answer_;
+    Assign assign_;
+    bool on_cpu_ = false;
     bool is_at_rest_ = false;
-    cpu::Buffer<cpu::RowNumber> order_;
+    Buffer<RowNumber> order_;
     std::unique_ptr<KeyMasses> masses_; // NULL when memory is given up
 
     Mass mass_ = Mass::one; // by which rows are drawn at the moment, and its scale
     double scale_ = 1.0;
-    cpu::Buffer<double> nearest_;
-    cpu::Buffer<std::int32_t> labels_;   // which chosen row is nearest
+    Buffer<double> nearest_;
+    Buffer<std::int32_t> labels_;        // which chosen row is nearest
     std::deque<std::vector<T>> chosen_;  // their contents
     std::vector<const T *> chosen_rows_; // the same
     // Trials of the current step, their gains where these are known exactly, and what passes rows over; NULL when
     // distances have changed otherwise.
     std::vector<T> trial_rows_;
     std::vector<UInt128> trial_gains_;
-    std::unique_ptr<cpu::SeedTrials<T>> trials_;
+    std::unique_ptr<SeedTrials<T>> trials_;
 };
 
-} // namespace pgkm::nodes
+} // namespace pgkm::cpu

@@ -1,15 +1,16 @@
 // seeding.cpp - rows in order, their masses, and distances to chosen rows.
-#include "engine/nodes/seeding.hpp"
+#include "cpu/seed/seeding.hpp"
 
 #include <algorithm>
 #include <functional>
 #include <limits>
+#include <numeric>
 
 #include "backend/update.hpp"
-#include "cpu/seed/sampler.hpp"
 #include "numeric/large_array.hpp"
+#include "numeric/told.hpp"
 
-namespace pgkm::nodes {
+namespace pgkm::cpu {
 namespace {
 
 PgkmInt128 split_unsigned(UInt128 value)
@@ -18,7 +19,7 @@ PgkmInt128 split_unsigned(UInt128 value)
 }
 
 // An integer as bounds in float64, so wide that sums over all servers bound the sum.
-cpu::GainBounds bounds_of(UInt128 value)
+GainBounds bounds_of(UInt128 value)
 {
     const double near = static_cast<double>(value);
     return {near * (1.0 - 0x1p-40), near * (1.0 + 0x1p-40)};
@@ -33,11 +34,12 @@ bool is_ascending(const std::vector<Value> &values)
 } // namespace
 
 template <typename T>
-Seeding<T>::Seeding(const PgkmPoints &points, std::shared_ptr<PgkmContext> context, std::int32_t bits, bool ordered)
-    : context_(std::move(context)), runner_(*cpu::self(context_.get()), true),
+Seeding<T>::Seeding(const PgkmPoints &points, std::shared_ptr<PgkmContext> context, std::int32_t bits, bool ordered,
+                    Check check_answer)
+    : context_(std::move(context)), runner_(*self(context_.get()), true),
       points_(points), rows_{static_cast<const T *>(points.values), points.weights, points.n, points.d},
-      order_(ordered ? cpu::canonical_order(runner_, rows_) : cpu::Buffer<cpu::RowNumber>()),
-      masses_(std::make_unique<KeyMasses>(runner_, order_, cpu::find_keys(runner_, rows_), bits)),
+      check_answer_(std::move(check_answer)), order_(ordered ? canonical_order(runner_, rows_) : Buffer<RowNumber>()),
+      masses_(std::make_unique<KeyMasses>(runner_, order_, find_keys(runner_, rows_), bits)),
       nearest_(runner_.budget(), points.n), labels_(runner_.budget(), nearest_.size())
 {
     runner_.budget().add(*this);
@@ -106,7 +108,7 @@ Changes Seeding<T>::take_changes()
             all.differences.push_back(part);
             difference -= part;
         }
-        check_message(context_.get(), all.buckets.size() * (sizeof(std::uint32_t) + sizeof(std::int64_t)));
+        check_answer_(all.buckets.size() * (sizeof(std::uint32_t) + sizeof(std::int64_t)));
     });
     for (const std::uint32_t bucket : all.buckets)
         masses_->forget_change(bucket);
@@ -128,8 +130,8 @@ template <typename T>
 std::int64_t Seeding<T>::run_end(std::int64_t place, std::int64_t end) const
 {
     const T *content = row_at(place);
-    const auto same = [&](cpu::RowNumber row) { return compare_content(content, rows_.row(row), rows_.d) == 0; };
-    const cpu::RowNumber *const next = order_.begin() + place + 1, *const last = order_.begin() + end;
+    const auto same = [&](RowNumber row) { return compare_content(content, rows_.row(row), rows_.d) == 0; };
+    const RowNumber *const next = order_.begin() + place + 1, *const last = order_.begin() + end;
     return next == last || !same(*next) ? place + 1 : std::partition_point(next, last, same) - order_.begin();
 }
 
@@ -172,7 +174,7 @@ Runs<T> Seeding<T>::runs(std::int32_t bits, std::uint8_t with_values, const std:
             found.masses.push_back(split_unsigned(run_mass(place, next)));
             if (with_values != 0)
                 found.values.insert(found.values.end(), row_at(place), row_at(place) + rows_.d);
-            check_message(context_.get(), found.keys.size() * (sizeof(std::uint64_t) + sizeof(PgkmInt128) + row_bytes));
+            check_answer_(found.keys.size() * (sizeof(std::uint64_t) + sizeof(PgkmInt128) + row_bytes));
             place = next;
         }
     }
@@ -191,7 +193,7 @@ void Seeding<T>::meet(const std::vector<T> &values, std::int32_t first, Nearer &
     PgkmAssignment wanted = {};
     wanted.labels = labels.data();
     wanted.distances = squares.data();
-    session->assign(rows_.n, static_cast<std::int32_t>(own.size()) / rows_.d, own.data(), wanted);
+    assign_(static_cast<std::int32_t>(own.size()) / rows_.d, own.data(), wanted);
     trials_.reset();
     for_rows(runner_, rows_.n, [&](std::size_t row, std::size_t) {
         if (squares[row] < nearest_[row]) {
@@ -217,7 +219,7 @@ double Seeding<T>::add(std::int32_t first, const std::vector<T> &values)
     trial_rows_.clear();
     meet(values, first, [](std::int64_t, double) {}); // masses are summed anew
     // This may fail, too: what failed is served again.
-    const double left = cpu::largest_square(runner_, rows_, nearest_.data());
+    const double left = largest_square(runner_, rows_, nearest_.data());
     for (std::size_t at = 0; at < values.size(); at += static_cast<std::size_t>(rows_.d))
         add_chosen(values.data() + at);
     return left;
@@ -235,8 +237,8 @@ void Seeding<T>::group_trials()
     const auto n_chosen = static_cast<std::int32_t>(chosen_.size());
     // A request that was cancelled may have left others.
     require_shape(std::none_of(labels_.begin(), labels_.end(), [&](std::int32_t label) { return label >= n_chosen; }));
-    auto made = std::make_unique<cpu::SeedTrials<T>>(runner_, rows_, nearest_.data(), labels_.data(),
-                                                     cpu::max_seed_candidates, rows_, 0.0);
+    auto made = std::make_unique<SeedTrials<T>>(runner_, rows_, nearest_.data(), labels_.data(), max_seed_candidates,
+                                                rows_, 0.0);
     made->group(chosen_rows_);
     trials_ = std::move(made);
 }
@@ -251,7 +253,7 @@ std::vector<UInt128> Seeding<T>::gains_by_distances(const std::vector<T> &values
         std::vector<T> trial(row, row + rows_.d);
         PgkmAssignment wanted = {};
         wanted.distances = squares.data();
-        session->assign(rows_.n, 1, trial.data(), wanted);
+        assign_(1, trial.data(), wanted);
         std::vector<std::uint64_t> each(static_cast<std::size_t>(rows_.n / rows_per_task + 1), 0);
         for_rows(runner_, rows_.n, [&](std::size_t r, std::size_t task) { // 2^14 masses below 2^46
             each[task] += lost_mass(static_cast<std::int64_t>(r), squares[r]);
@@ -262,15 +264,15 @@ std::vector<UInt128> Seeding<T>::gains_by_distances(const std::vector<T> &values
 }
 
 template <typename T>
-std::vector<cpu::GainBounds> Seeding<T>::gains(const std::vector<T> &values)
+std::vector<GainBounds> Seeding<T>::gains(const std::vector<T> &values)
 {
     check_rows(values, rows_.d);
     require_shape(mass_ == Mass::square && !chosen_.empty() &&
-                  values.size() <= std::size_t{cpu::max_seed_candidates} * static_cast<std::size_t>(rows_.d));
-    std::vector<cpu::GainBounds> bounds;
+                  values.size() <= std::size_t{max_seed_candidates} * static_cast<std::size_t>(rows_.d));
+    std::vector<GainBounds> bounds;
     trial_gains_.clear();
     trial_rows_.clear();
-    if (cpu_data(*session) == nullptr || order_.size() == 0) {
+    if (!on_cpu_ || order_.size() == 0) {
         trial_gains_ = gains_by_distances(values);
         std::transform(trial_gains_.begin(), trial_gains_.end(), std::back_inserter(bounds), bounds_of);
         trial_rows_ = values;
@@ -320,7 +322,7 @@ Changes Seeding<T>::choose(std::int32_t best)
     } else {
         trials.reset(); // of other trials, or of a choice that failed
         meet(values, index, [&](std::int64_t r, double square) { masses_->subtract(r, lost_mass(r, square)); });
-        left = cpu::largest_square(runner_, rows_, nearest_.data());
+        left = largest_square(runner_, rows_, nearest_.data());
     }
     Changes changes = take_changes();
     changes.largest = left;
@@ -337,13 +339,13 @@ std::vector<PgkmInt128> Seeding<T>::masses_of_chosen(std::int32_t count, std::in
     PgkmProblem problem = {};
     problem.n_rows = rows_.n;
     problem.weight_exponent = clamp_exponent(exponent);
-    const std::vector<Int128> sums = cpu::masses_by_label(runner_, points_, problem, labels_.data(), chosen_.size());
+    const std::vector<Int128> sums = masses_by_label(runner_, points_, problem, labels_.data(), chosen_.size());
     std::vector<PgkmInt128> out(sums.size());
     std::transform(sums.begin(), sums.end(), out.begin(), split);
     return out;
 }
 
-template struct Seeding<float>;
-template struct Seeding<double>;
+template class Seeding<float>;
+template class Seeding<double>;
 
-} // namespace pgkm::nodes
+} // namespace pgkm::cpu
