@@ -63,6 +63,7 @@ class Server {
     std::atomic<bool> is_hanging = false;
     int cancels = 0;
     std::int64_t calls = 0, bytes_there = 0, bytes_back = 0;
+    std::vector<std::uint32_t> operations;               // that it was asked for, in order
     std::function<void(std::vector<std::byte> &)> forge; // changes its answers to this operation: the farthest rows
     std::uint32_t forged_operation = 4;
     std::uint64_t forge_mark = 0; // what such an answer begins with
@@ -98,6 +99,7 @@ class Server {
         self->bytes_there += static_cast<std::int64_t>(bytes);
         const auto *begin = static_cast<const std::byte *>(request);
         self->request_.assign(begin, begin + bytes);
+        std::memcpy(&self->operations.emplace_back(), begin + 4, sizeof(std::uint32_t));
         PgkmRequest asked = {};
         asked.algorithm = PGKM_SHARE;
         asked.points = self->points_;
@@ -124,8 +126,7 @@ class Server {
             return -1;
         *bytes = result.reply;
         *size = result.reply_bytes;
-        std::uint32_t operation = 0;
-        std::memcpy(&operation, self->request_.data() + 4, sizeof operation);
+        const std::uint32_t operation = self->operations.back();
         if (self->forge_mark != 0 && operation == self->forged_operation) {
             *bytes = &self->forge_mark;
             *size = sizeof self->forge_mark;

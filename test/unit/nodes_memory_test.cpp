@@ -1,6 +1,7 @@
 // What calls between servers hold counts against the limit: at a server, and where you call, however many servers there
 // are.
 #include <algorithm>
+#include <set>
 
 #include "cpu/context.hpp"
 #include "engine/nodes/fields.hpp"
@@ -12,6 +13,7 @@ namespace {
 
 constexpr std::int32_t d = 80, k = 8;
 constexpr std::uint64_t answer_bytes = k * (d * (d + 1) / 2 + d + 1) * sizeof(double); // of an E step
+constexpr std::uint64_t limit_of_parts = 8 << 20; // a sixteenth of it is less than an answer of each of three servers
 constexpr std::uint64_t request_bytes = k * (d * d + d + 2) * sizeof(double);
 
 PgkmRequest mixture_request(const PgkmPoints &points)
@@ -129,6 +131,62 @@ TEST(NodesMemory, PartsChangeNothing)
     most_taken(3, 4 << 20, in_parts);
     EXPECT_EQ(at_once, in_parts);
     EXPECT_EQ(fit_mixture(servers, 0).numbers, fit_mixture(servers, 16 << 20).numbers);
+}
+
+// Whether a request is one of those that long messages need.
+bool is_of_parts(std::uint32_t operation)
+{
+    using pgkm::nodes::Operation;
+    const auto is = static_cast<Operation>(operation);
+    return is == Operation::part || is == Operation::whole || is == Operation::held;
+}
+
+// Servers of a fit whose messages go in parts, there and back. fails(servers, calls): for each request of a part, and
+// of what comes in parts, that the second server gets after so many others.
+void each_part(const std::function<void(const Servers &, int)> &fails)
+{
+    const Servers all(3);
+    EXPECT_EQ(fit_mixture(all, limit_of_parts).status, PGKM_OK);
+    const std::vector<std::uint32_t> &asked = all.each[1]->operations;
+    std::set<std::uint32_t> met;
+    for (std::size_t calls = 0; calls < asked.size(); ++calls)
+        if (is_of_parts(asked[calls])) {
+            met.insert(asked[calls]);
+            const Servers servers(3);
+            servers.each[1]->calls_left = static_cast<int>(calls);
+            fails(servers, static_cast<int>(calls));
+        }
+    EXPECT_EQ(met.size(), 3U);
+}
+
+TEST(NodesMemory, TheServerIsNamedThatDiesAtAPart)
+{
+    each_part([](const Servers &servers, int calls) {
+        const Said said = fit_mixture(servers, limit_of_parts);
+        EXPECT_EQ(said.status, PGKM_NODE_FAILED) << calls;
+        EXPECT_EQ(said.text, "far: it is dead") << calls;
+        EXPECT_EQ(servers.each[0]->cancels, 1) << calls;
+    });
+}
+
+TEST(NodesMemory, ACancelEndsAFitThatWaitsForAPart)
+{
+    each_part([](const Servers &servers, int calls) {
+        servers.each[1]->hangs = true;
+        PgkmRequest request = mixture_request(rows.points(0, 0));
+        servers.lend_to(request);
+        request.settings.memory_limit = limit_of_parts;
+        PgkmJob *job = nullptr;
+        PgkmError error = {};
+        PgkmResult result = {};
+        ASSERT_EQ(pgkm_job_start(&request, &job, &error), PGKM_OK);
+        while (!servers.each[1]->is_hanging.load() && pgkm_job_wait(job, 1) == 0) {}
+        pgkm_job_stop(job);
+        EXPECT_TRUE(servers.each[1]->is_hanging.load()) << calls;
+        EXPECT_EQ(pgkm_job_result(job, 0, &result, &error), PGKM_CANCELLED) << calls;
+        pgkm_job_free(job);
+        EXPECT_EQ(servers.each[0]->cancels + servers.each[1]->cancels + servers.each[2]->cancels, 3) << calls;
+    });
 }
 
 TEST(NodesMemory, AnAnswerWithoutRoomIsRefused)

@@ -159,13 +159,18 @@ is "$(state -c "SET ROLE nodes_guest" -c "SELECT kmeans_fit('nodes_rows', '{x,y}
 # Messages of k x d^2 count against the limit of each server. Where there is less than one at once they go in parts.
 query -c "CREATE TABLE nodes_wide_all AS SELECT i AS id, (SELECT array_agg(sin(i * f * f + f)) FROM generate_series(1, 80) AS f) AS f FROM generate_series(1, 600) AS i" \
     -c "CREATE TABLE nodes_wide (LIKE nodes_wide_all) PARTITION BY RANGE (id)"
-for node in 2 3; do
-    first=$(((node - 2) * 300 + 1))
-    query -c "COPY (SELECT * FROM nodes_wide_all WHERE id >= $first AND id < $first + 300) TO STDOUT" |
+for node in 1 2 3; do
+    first=$(((node - 1) * 200 + 1))
+    query -c "COPY (SELECT * FROM nodes_wide_all WHERE id >= $first AND id < $first + 200) TO STDOUT" |
         on_node $node -c "CREATE TABLE wide (id integer, f double precision[])" -c "COPY wide FROM STDIN"
-    query -c "CREATE FOREIGN TABLE nodes_wide_$node PARTITION OF nodes_wide FOR VALUES FROM ($first) TO ($((first + 300))) SERVER node$node OPTIONS (table_name 'wide')"
+    query -c "CREATE FOREIGN TABLE nodes_wide_$node PARTITION OF nodes_wide FOR VALUES FROM ($first) TO ($((first + 200))) SERVER node$node OPTIONS (table_name 'wide')"
 done
+on_node 2 -c "ALTER ROLE postgres SET log_statement = 'all'" -c "ALTER ROLE postgres SET log_parameter_max_length = 32"
 PGOPTIONS='-c pg_kmeans.memory_limit=10MB' near nodes_wide_all nodes_wide 'a mixture whose messages go in parts' gmm_fit "'{f}', 12, options => gmm_options(max_iter => 3)"
+on_node 2 -c "ALTER ROLE postgres RESET log_statement" -c "ALTER ROLE postgres RESET log_parameter_max_length"
+for operation in 14 15; do # a part of an answer, of a request (message.hpp)
+    is "$(grep -oE "'[\\]x[0-9a-f]{8}$(printf '%02x' $operation)000000" "$nodes_folder/log2" | wc -l | sed 's/^[1-9].*/some/')" some "which node 2 was asked for, operation $operation"
+done
 on_node 3 -c "ALTER ROLE postgres SET pg_kmeans.memory_limit = '2MB'"
 is "$(query -c "SELECT kmeans_fit('nodes_wide', '{f}', 12) IS NOT NULL" -c "SELECT scan FROM kmeans_last_run()" | paste -sd ' ')" 't nodes' 'the limit of a server has room for messages of k-means'
 is "$(psql -XqAt -v VERBOSITY=verbose -c "SELECT gmm_fit('nodes_wide', '{f}', 12)" 2>&1 | grep -o '^ERROR: *54000: server "node3": ')" 'ERROR:  54000: server "node3": ' 'and none for those of a mixture'

@@ -29,20 +29,21 @@ done
 mkdir "$nodes_folder/proxy"
 through() { query -c "ALTER SERVER node2 OPTIONS (SET host '$nodes_folder/$1')"; }
 
-# fail_at HEX CUT-OR-HANG: what the connections to node 2 do from now on.
+# fail_at HEX CUT-OR-HANG [SIDE BYTES]: what the connections to node 2 do from now on (failing_proxy.py).
 fail_at() {
     local i
     rm -f "$nodes_folder/proxy/.s.PGSQL.5432"
     : >"$nodes_folder/said"
-    python3 "$here/test/support/failing_proxy.py" "$nodes_folder/proxy/.s.PGSQL.5432" "$nodes_folder/socket2/.s.PGSQL.5432" "$1" "$2" >"$nodes_folder/said" &
+    python3 "$here/test/support/failing_proxy.py" "$nodes_folder/proxy/.s.PGSQL.5432" "$nodes_folder/socket2/.s.PGSQL.5432" "$@" >"$nodes_folder/said" &
     proxy=$!
     for ((i = 0; i < 600; i++)); do grep -q ready "$nodes_folder/said" && break || sleep 0.05; done
     through proxy
 }
-# fails CUT-OR-HANG NAME HEX STATEMENT: what the statement says when the connection to node 2 fails at these bytes.
+# fails CUT-OR-HANG NAME HEX STATEMENT [SIDE BYTES]: what the statement says when the connection to node 2 fails at these
+# bytes.
 fails() {
     local said node ended=:
-    fail_at "$3" "$1"
+    fail_at "$3" "$1" "${@:5}"
     said=$(psql -XqAt -v VERBOSITY=verbose -c "SET pg_kmeans.node_timeout = '3s'" -c "SET statement_timeout = '60s'" -c "$4" 2>&1)
     grep -q failed "$nodes_folder/said" && grep -qE 'ERROR: +08[0-9A-Z]{3}: server "node2": ' <<<"$said"
     result $? "$2, $1: $(grep -m 1 -E 'ERROR|FATAL' <<<"$said")"
@@ -85,6 +86,32 @@ fails cut 'moments' "$(request 2)" "SELECT kmeans_fit('phases_rows', '{x,y}', 3,
 fails cut 'a transformation' "$(request 3)" "SELECT kmeans_fit('phases_rows', '{x,y}', 3, options => kmeans_options(metric => 'cosine'))"
 fails cut 'products' "$(call 4)" "SELECT pca_fit('phases_rows', '{x,y}')"
 fails cut 'a mixture' "$(call 5)" "SELECT gmm_fit('phases_rows', '{x,y}', 3)"
+
+# A long message travels in parts: the network fails at the first part, in the middle of one, and when all of them have come.
+# Parts of three servers are shorter than those of two: node 1 is two of them.
+query -c "CREATE TABLE phases_wide (id integer, f double precision[]) PARTITION BY RANGE (id)" \
+    -c "CREATE SERVER again FOREIGN DATA WRAPPER postgres_fdw OPTIONS (host '$nodes_folder/socket1', port '5432', dbname 'postgres')" \
+    -c "CREATE USER MAPPING FOR CURRENT_USER SERVER again OPTIONS (user 'postgres')"
+while read -r node server first; do
+    on_node $node -c "CREATE TABLE wide_$first AS SELECT i AS id, (SELECT array_agg(sin(i * f * f + f)) FROM generate_series(1, 80) AS f) AS f FROM generate_series($first, $first + 199) AS i"
+    query -c "CREATE FOREIGN TABLE phases_wide_$first PARTITION OF phases_wide FOR VALUES FROM ($first) TO ($((first + 200))) SERVER $server OPTIONS (table_name 'wide_$first')"
+done <<'PARTS'
+1 node1 1000
+2 node2 2000
+1 again 3000
+PARTS
+wide="SELECT gmm_fit('phases_wide', '{f}', 12, options => gmm_options(max_iter => 3))"
+export PGOPTIONS='-c pg_kmeans.memory_limit=10MB'
+for way in cut hang; do
+    fails $way 'the first part of a request' "$(request 15)" "$wide"
+    fails $way 'the middle of a part of a request' "$(request 15)" "$wide" request 100000
+    fails $way 'the middle of a part of an answer' "$(request 14)" "$wide" answer 100000
+done
+fails cut 'the end of a request in parts' "$(request 16)" "$wide"
+fails cut 'a question for a part of an answer' "$(request 14)" "$wide"
+is "$(query -c "SELECT gmm_fit('phases_wide', '{f}', 12, options => gmm_options(max_iter => 3)) IS NULL" -c "SELECT scan FROM kmeans_last_run()" | paste -sd ' ')" 'f nodes' 'the same fit in parts works when the network does'
+unset PGOPTIONS
+query -c "DROP TABLE phases_wide" -c "DROP SERVER again CASCADE"
 
 # A fit of little work waits for servers as any other does.
 fail_at "$(request 1)" hang
