@@ -119,6 +119,18 @@ TEST(ShortMemory, SeedsUnderEveryLimitAboveTheLeast)
                                                    [&](FittedRows &data) { return data.seed_or_none(64, init, 7); });
 }
 
+// An order and places in it, what is known of each row, and the tiles' own of them. Without a list of rows that trials
+// win.
+TEST(ShortMemory, SeedsRowsOfTwoFeaturesByFewBytesEach)
+{
+    constexpr std::int32_t d = 2, k = 20;
+    constexpr std::size_t n = 200000;
+    const std::vector<double> rows = uniform(n * d);
+    const std::vector<double> expected = FittedRows(cpu_backend(), rows, d).seed(k, PGKM_INIT_KMEANS_PLUS_PLUS, 7);
+    FittedRows limited(cpu_backend(), rows, d, {}, n * 49 + 100000);
+    EXPECT_EQ(limited.seed(k, PGKM_INIT_KMEANS_PLUS_PLUS, 7), expected);
+}
+
 TEST(ShortMemory, BoundsSizesUnderEveryLimitAboveTheLeast)
 {
     constexpr std::int32_t d = 2;

@@ -93,6 +93,7 @@ void SeedTiles<T>::deal(std::int32_t n_chosen, const std::int32_t *labels, const
             runner_.poll();
         places_[next[level_of(row)]++] = static_cast<RowNumber>(row);
     }
+    tiles_ = Buffer<SeedTile>();
     tiles_ = Buffer<SeedTile>(runner_.budget(), count_);
     std::int64_t tile = 0;
     for (std::int32_t g = 0; g < n_chosen; ++g) {
@@ -122,7 +123,8 @@ void SeedTiles<T>::group(const T *const *chosen, std::int32_t n_chosen, const st
         *each = Buffer<float>(runner_.budget(), places);
     }
     if (filters_)
-        values_ = Buffer<std::int32_t>::if_room(runner_.budget(), places * pairs(), bytes_beside());
+        values_ = Buffer<std::int32_t>::if_room(runner_.budget(), places * pairs(),
+                                                places * sizeof(std::uint32_t) + bytes_beside());
     const std::int64_t per_task = std::max<std::int64_t>(1, (1 << 18) / (std::int64_t{rows_.d} * seed_tile_rows));
     runner_.run((count_ + per_task - 1) / per_task, [&](std::int64_t task) {
         Int16Room room(runner_.budget(), filters_ ? rows_.d : 0);
@@ -130,24 +132,20 @@ void SeedTiles<T>::group(const T *const *chosen, std::int32_t n_chosen, const st
             fill(tile, own, nearest, room);
     });
     for (const SeedTile &tile : tiles_) {
-        double &most = groups_[tile.group].row_residual;
-        most = std::max(most, tile.residual);
+        Int16Code<T> &group = groups_[tile.group];
+        group.row_residual = std::max(group.row_residual, group.residual_above(static_cast<double>(tile.residual)));
     }
 }
 
-// What is allocated after the words: a block for each worker here; the rows that trials win, their gains by task and
-// each worker's view in SeedTrials.
 template <typename T>
 std::uint64_t SeedTiles<T>::bytes_beside() const
 {
     constexpr std::uint64_t padding = 8192; // of all buffers of a worker, or of all others
-    const std::uint64_t places = static_cast<std::uint64_t>(count_) * seed_tile_rows;
     const std::uint64_t of_task = 2 * sizeof(double) + max_seed_candidates * (sizeof(GainBounds) + sizeof(UInt128));
     const std::uint64_t of_room = (sizeof(float) * rows_.d + sizeof(std::int32_t) * int16_words(rows_.d)) * tiled_width;
     const std::uint64_t of_worker =
         of_room + sizeof(float) * max_seed_candidates * (seed_tile_rows + pairs()) + padding;
-    return places * sizeof(std::uint32_t) + (count_ / seed_task_tiles + 1) * of_task + runner_.workers() * of_worker +
-           padding;
+    return (count_ / seed_task_tiles + 1) * of_task + runner_.workers() * of_worker + padding;
 }
 
 // The words of a tile's rows; returns the largest residual.
@@ -170,7 +168,7 @@ void SeedTiles<T>::fill(std::int64_t tile, const double *own, const double *near
     const std::int64_t first = tile * seed_tile_rows;
     std::fill_n(limits_.data() + first, seed_tile_rows, -std::numeric_limits<float>::infinity());
     if (filters_) {
-        one.residual = groups_[one.group].residual_above(static_cast<double>(encode(tile, room)));
+        one.residual = encode(tile, room);
         const Int16Block encoded(room.words.data());
         std::copy_n(encoded.inverse, seed_tile_rows, inverses_.data() + first);
         std::copy_n(encoded.unit, seed_tile_rows, units_.data() + first);

@@ -29,7 +29,7 @@ struct SeedTile {
     double farthest_row = 0.0; // to the farthest, rounded up
     double worst = 0.0;   // the largest distance of a row to its nearest chosen row, rounded up; 0: none is left to win
     double largest = 0.0; // the largest weight * squared distance to the nearest chosen row
-    double residual = 0.0; // the largest of its rows' integers
+    float residual = 0.0f; // the largest that was measured of its rows' integers
     bool is_open = false;  // float32 does not hold all rows: there are no integers
 };
 
@@ -55,6 +55,9 @@ class SeedTiles {
     void group(const T *const *chosen, std::int32_t n_chosen, const std::int32_t *labels, const double *own,
                const double *nearest);
 
+    // What is allocated after the tiles, beside the rows that trials win: each worker's block here and its view, and
+    // the gains by task in SeedTrials.
+    std::uint64_t bytes_beside() const;
     std::int64_t size() const { return count_; }
     const SeedTile &operator[](std::int64_t tile) const { return tiles_[tile]; }
     // The row at place i of a tile.
@@ -105,7 +108,6 @@ class SeedTiles {
     void deal(std::int32_t n_chosen, const std::int32_t *labels, const double *own, const double *nearest);
     void fill(std::int64_t tile, const double *own, const double *nearest, Int16Room &room);
     float encode(std::int64_t tile, Int16Room &room) const;
-    std::uint64_t bytes_beside() const;
     bool can_compare(const SeedTile &tile) const { return filters_ && !tile.is_open; }
     std::int64_t pairs() const { return (rows_.d + 1) / 2; }
     // The tile's rows as integers, which lie at `values`.

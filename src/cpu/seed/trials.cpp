@@ -95,6 +95,7 @@ void SeedTrials<T, Point>::group(const std::vector<const T *> &chosen)
     const std::size_t groups = chosen.size();
     next_group_ = std::max(first_groups, groups * group_growth);
     const auto n = static_cast<std::size_t>(rows_.n);
+    hits_ = Buffer<Hit>(); // those of the groups before: the next ones need room beside the rows
     std::vector<const Point *> parents = points_of(chosen);
     if (groups > 1 && groups * rows_per_group > n) // too many: one, whose parent is nearest to few of its rows
         parents.resize(1);
@@ -108,8 +109,7 @@ void SeedTrials<T, Point>::group(const std::vector<const T *> &chosen)
         tiles_.group(parents.data(), static_cast<std::int32_t>(parents.size()), labels, squares.data(), nearest_);
     }
     tasks_ = (tiles_.size() + seed_task_tiles - 1) / seed_task_tiles;
-    hits_ = Buffer<Hit>();
-    hits_ = Buffer<Hit>(runner_.budget(), tiles_.size() * seed_tile_rows);
+    hits_ = Buffer<Hit>::if_room(runner_.budget(), tiles_.size() * seed_tile_rows, tiles_.bytes_beside());
     n_hits_ = Buffer<std::int64_t>(runner_.budget(), tasks_);
     bounds_ = Buffer<GainBounds>(runner_.budget(), tasks_ * most_);
     gains_ = Buffer<UInt128>(runner_.budget(), tasks_ * most_);
@@ -199,8 +199,7 @@ void SeedTrials<T, Point>::screen(std::int64_t task, Worker &worker, double scal
 {
     GainBounds *bounds = bounds_.data() + task * most_;
     std::fill_n(bounds, candidates_.size(), GainBounds{0.0, 0.0});
-    Hit *hits = hits_.data() + first_tile(task) * seed_tile_rows;
-    const std::int64_t most = room(task);
+    const std::int64_t first_hit = first_tile(task) * seed_tile_rows, most = room(task);
     std::int64_t found = 0;
     for (std::int64_t tile = first_tile(task); tile < last_tile(task); ++tile)
         worker.view.find(tile, !is_projected_, [&](int trial, std::uint64_t bits, GainBounds gain) {
@@ -216,8 +215,9 @@ void SeedTrials<T, Point>::screen(std::int64_t task, Worker &worker, double scal
                 return;
             }
             for (; bits != 0; bits &= bits - 1)
-                hits[found++] = static_cast<Hit>((tile - first_tile(task)) * seed_tile_rows + __builtin_ctzll(bits)) |
-                                static_cast<Hit>(trial) << 16;
+                hits_[first_hit + found++] =
+                    static_cast<Hit>((tile - first_tile(task)) * seed_tile_rows + __builtin_ctzll(bits)) |
+                    static_cast<Hit>(trial) << 16;
         });
     n_hits_[task] = found;
 }
@@ -253,13 +253,13 @@ void SeedTrials<T, Point>::settle(std::int64_t task, Worker &worker, Win &&win)
     };
     worker.count = 0;
     if (n_hits_[task] <= room(task)) {
-        const Hit *hits = hits_.data() + first_tile(task) * seed_tile_rows;
+        const std::int64_t first_hit = first_tile(task) * seed_tile_rows;
         std::uint32_t wanted = 0;
         for (const int trial : wanted_)
             wanted |= 1u << trial;
-        for (std::int64_t i = 0; i < n_hits_[task]; ++i)
-            if ((wanted >> (hits[i] >> 16) & 1) != 0)
-                add(hits[i]);
+        for (std::int64_t i = first_hit; i < first_hit + n_hits_[task]; ++i)
+            if ((wanted >> (hits_[i] >> 16) & 1) != 0)
+                add(hits_[i]);
     } else {
         for (std::int64_t tile = first_tile(task); tile < last_tile(task); ++tile)
             worker.view.find(tile, false, [&](int which, std::uint64_t bits, const GainBounds &) {

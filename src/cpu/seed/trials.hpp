@@ -64,7 +64,11 @@ class SeedTrials {
 
     std::int64_t first_tile(std::int64_t task) const { return task * seed_task_tiles; }
     std::int64_t last_tile(std::int64_t task) const { return std::min(tiles_.size(), (task + 1) * seed_task_tiles); }
-    std::int64_t room(std::int64_t task) const { return (last_tile(task) - first_tile(task)) * seed_tile_rows; }
+    // For hits of a task.
+    std::int64_t room(std::int64_t task) const
+    {
+        return hits_.size() == 0 ? 0 : (last_tile(task) - first_tile(task)) * seed_tile_rows;
+    }
     Worker &worker(int number);
     std::vector<const Point *> points_of(const std::vector<const T *> &rows) const;
     void look_at(const std::vector<const T *> &candidates);
@@ -89,7 +93,7 @@ class SeedTrials {
     std::int64_t tasks_ = 0;
     std::vector<const T *> candidates_; // of the step
     std::vector<int> wanted_;           // the trials whose hits are settled
-    Buffer<Hit> hits_;                  // room for as many as the task has places
+    Buffer<Hit> hits_;                  // room for as many as the task has places; none where memory is short
     Buffer<std::int64_t> n_hits_;       // per task; more than room(): not all are kept
     Buffer<GainBounds> bounds_;         // tasks x most: by how much each trial lowers the potential
     Buffer<UInt128> gains_;             // the same, exactly
