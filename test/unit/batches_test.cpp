@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/kmeans/batch_order.hpp"
+#include "engine/rows/batch_order.hpp"
 #include "fit_run.hpp"
 #include "numeric/contract.hpp"
 #include "numeric/row_key.hpp"

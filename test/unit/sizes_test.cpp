@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "draws.hpp"
-#include "engine/kmeans/size_bounds.hpp"
+#include "engine/kmeans/options.hpp"
 #include "fit_run.hpp"
 
 namespace {

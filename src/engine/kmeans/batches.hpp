@@ -1,8 +1,8 @@
 // batches.hpp - mini-batches instead of iterations over all rows (Sculley, "Web-scale k-means clustering", 2010).
 //
-// Rows lie in batch order (batch_order.hpp). A step assigns the rows of one batch and moves each centroid towards the
-// mean of those that chose it, by their share in all the mass that the centroid has seen. max_iter counts passes over
-// all rows. A run ends when a pass moves the centroids by at most the tolerance.
+// Rows lie in batch order (rows/batch_order.hpp). A step assigns the rows of one batch and moves each centroid towards
+// the mean of those that chose it, by their share in all the mass that the centroid has seen. max_iter counts passes
+// over all rows. A run ends when a pass moves the centroids by at most the tolerance.
 //
 // The sums of a batch are the backend's integers, so that every backend gives the same centroids.
 #pragma once

@@ -8,7 +8,6 @@
 #include "engine/kmeans/sweep.hpp"
 #include "engine/kmeans/work.hpp"
 #include "engine/nodes/nodes.hpp"
-#include "engine/kmeans/size_bounds.hpp"
 #include "numeric/error.hpp"
 #include "numeric/index.hpp"
 

@@ -11,7 +11,6 @@
 #include "engine/kmeans/options.hpp"
 #include "engine/kmeans/radius.hpp"
 #include "engine/kmeans/refine.hpp"
-#include "engine/kmeans/size_bounds.hpp"
 #include "numeric/contract.hpp"
 #include "numeric/error.hpp"
 #include "numeric/index.hpp"

@@ -7,9 +7,9 @@
 #include <iterator>
 
 #include "backend/calls.hpp"
-#include "engine/kmeans/batch_order.hpp"
 #include "engine/kmeans/options.hpp"
 #include "engine/nodes/nodes.hpp"
+#include "engine/rows/batch_order.hpp"
 #include "numeric/contract.hpp"
 #include "numeric/error.hpp"
 #include "numeric/index.hpp"

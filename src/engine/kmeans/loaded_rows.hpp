@@ -40,7 +40,8 @@ class LoadedRows {
     const std::vector<LoadedGroup> &groups() const { return groups_; }
     const LoadedGroup &group_of(const PgkmProblem &problem) const; // where its rows lie
     bool has_moments() const { return has_moments_; }              // in the summaries
-    // Rows are in batch order (batch_order.hpp): row i of the last group is its row order()[i]. Empty: as they came.
+    // Rows are in batch order (rows/batch_order.hpp): row i of the last group is its row order()[i]. Empty: as they
+    // came.
     const std::vector<std::int64_t> &order() const { return order_; }
     std::vector<PgkmProblem> problems() const; // a range of rows for each group
 

@@ -26,6 +26,16 @@ inline std::int32_t restarts_of(const PgkmOptions &options)
     return centroids_are_given(options) || options.init == PGKM_INIT_FIRST ? 1 : options.n_init;
 }
 
+// Whether clusters must keep within a number of rows: options min_size and max_size.
+inline bool sizes_are_bounded(const PgkmOptions &options)
+{
+    return options.min_size != 0.0 || options.max_size != 0.0;
+}
+
+// Of k clusters over n rows. Below 1 an option is a share of the rows: min_size is rounded up then, max_size down, so
+// that sizes keep within the share. No cluster is empty. Throws Error(PGKM_INVALID) saying why it cannot be.
+PgkmSizeBounds size_bounds(const PgkmOptions &options, std::int64_t n, std::int64_t k);
+
 // How first centroids of such a fit are chosen: the options' init, or by size where that is automatic. k-means++ goes
 // through the rows k times, so it takes up to 2^33 values of rows times clusters; k-means|| a few times, whatever k is.
 PgkmInit init_of(const PgkmOptions &options, double n, double d, double k);

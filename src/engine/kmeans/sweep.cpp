@@ -6,10 +6,10 @@
 #include <iterator>
 #include <numeric>
 
-#include "engine/kmeans/batch_order.hpp"
 #include "engine/kmeans/options.hpp"
 #include "engine/kmeans/quality.hpp"
 #include "engine/nodes/nodes.hpp"
+#include "engine/rows/batch_order.hpp"
 #include "engine/rows/silhouette.hpp"
 #include "numeric/index.hpp"
 

@@ -5,15 +5,14 @@
 #include <cmath>
 
 #include "backend/spread/spread.hpp"
-#include "engine/kmeans/batch_order.hpp"
 #include "engine/kmeans/fit.hpp"
 #include "engine/kmeans/loaded_rows.hpp"
 #include "engine/kmeans/options.hpp"
 #include "engine/kmeans/refine.hpp"
 #include "engine/kmeans/sweep.hpp"
 #include "engine/nodes/nodes.hpp"
+#include "engine/rows/batch_order.hpp"
 #include "engine/rows/silhouette.hpp"
-#include "engine/kmeans/size_bounds.hpp"
 #include "numeric/contract.hpp"
 
 namespace pgkm {

@@ -1,4 +1,4 @@
-// rows.cpp - single rows against a model: what kmeans_predict and its siblings call.
+// single_rows.cpp - single rows against a model: what kmeans_predict and its siblings call.
 #include <algorithm>
 #include <limits>
 

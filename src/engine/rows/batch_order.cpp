@@ -1,5 +1,5 @@
 // batch_order.cpp - rows sorted by hashes of their contents, equal ones spread.
-#include "engine/kmeans/batch_order.hpp"
+#include "engine/rows/batch_order.hpp"
 
 #include <algorithm>
 
