@@ -160,7 +160,9 @@ void score_panels(const Int16Block &block, int pairs, const Int16Panels &panels,
     for (int i = 0; i < tiled_width; i += tile_vectors * single_lanes) {
         SingleVector inverse[tile_vectors];
         for (int v = 0; v < tile_vectors; ++v)
-            inverse[v] = hn::Load(single, block.inverse + i + v * single_lanes);
+            inverse[v] = block.inverse != nullptr
+                             ? hn::Load(single, block.inverse + i + v * single_lanes)
+                             : hn::Div(hn::Set(single, 1.0f), hn::LoadU(single, block.unit + i + v * single_lanes));
         LowestVectors lowest;
         if constexpr (Enters)
             lowest.load(*out, i);
@@ -232,14 +234,10 @@ std::uint64_t gain(const Int16Block &block, const Int16Distance &distance, const
             continue;
         const Vector score = load_wide(scores + i), own = load_wide(block.square + i);
         const Vector step = hn::Add(load_wide(block.unit + i), load_wide(block.unit + i));
-        // How much a score may be too low.
-        const Vector above =
-            hn::MulAdd(hn::Set(tag, static_cast<double>(distance.start) * 0x1p-18), load_wide(block.inverse + i),
-                       hn::Set(tag, 2.0 * static_cast<double>(distance.margin)));
         const Vector low =
             hn::MulAdd(step, score, hn::MulSub(own, hn::Set(tag, distance.low), hn::Set(tag, distance.lost)));
-        const Vector high = hn::MulAdd(step, hn::Add(score, above),
-                                       hn::MulAdd(own, hn::Set(tag, distance.high), hn::Set(tag, distance.lost)));
+        const Vector high = hn::MulAdd(step, hn::Add(score, hn::Set(tag, distance.margin)),
+                                       hn::MulAdd(own, hn::Set(tag, distance.high), hn::Set(tag, distance.more)));
         const Vector zero = hn::Zero(tag), now = hn::LoadU(tag, nearest + i);
         const auto hit = hn::Le(score, load_wide(limit + i));
         const Vector fewest = hn::IfThenElseZero(

@@ -43,8 +43,9 @@ struct Int16Panels {
 
 // Rows of a block as pack() leaves them: tiled_width of each number of an Int16Row, then their integers by pairs.
 struct Int16Block {
-    Int16Block(const std::int32_t *integers, const float *inverses, const float *units, const float *squares)
-        : values(integers), inverse(inverses), unit(units), square(squares), length(nullptr)
+    // Without inverses, which take less time to make anew than to read.
+    Int16Block(const std::int32_t *integers, const float *units, const float *squares)
+        : values(integers), inverse(nullptr), unit(units), square(squares), length(nullptr)
     {
     }
     explicit Int16Block(const std::int32_t *words)
@@ -57,10 +58,9 @@ struct Int16Block {
 };
 
 // How a score tells the square of a distance to one centroid: at least (low (square of the row) - lost + 2 unit score)
-// low_scale, at most as much with the score higher by what it may be off.
+// low_scale, at most (high (square of the row) + more + 2 unit (score + margin)) high_scale.
 struct Int16Distance {
-    float start, margin; // of the centroid
-    double low, high, lost, low_scale, high_scale;
+    double low, high, lost, more, margin, low_scale, high_scale;
 };
 
 struct GainBounds {

@@ -118,7 +118,7 @@ void SeedTiles<T>::group(const T *const *chosen, std::int32_t n_chosen, const st
     const std::int64_t places = count_ * seed_tile_rows;
     nearest_ = Buffer<double>();
     nearest_ = Buffer<double>(runner_.budget(), places);
-    for (Buffer<float> *each : {&limits_, &inverses_, &units_, &squares_}) {
+    for (Buffer<float> *each : {&limits_, &units_, &squares_}) {
         *each = Buffer<float>();
         *each = Buffer<float>(runner_.budget(), places);
     }
@@ -170,7 +170,6 @@ void SeedTiles<T>::fill(std::int64_t tile, const double *own, const double *near
     if (filters_) {
         one.residual = encode(tile, room);
         const Int16Block encoded(room.words.data());
-        std::copy_n(encoded.inverse, seed_tile_rows, inverses_.data() + first);
         std::copy_n(encoded.unit, seed_tile_rows, units_.data() + first);
         std::copy_n(encoded.square, seed_tile_rows, squares_.data() + first);
         if (values_.size() != 0)
@@ -276,8 +275,12 @@ Int16Distance SeedTiles<T>::View::distance_to(int candidate) const
 {
     const Int16Code<T> &code = tiles_.groups_[group_];
     const double square = code.unit * code.unit, away = (tiles_.rows_.d + 8.0) * 0x1p-51 + 0x1p-49;
-    return {about_[candidate].start, about_[candidate].margin, 1.0 - code.sum_error(), 1.0 + code.sum_error(),
-            code.least_square(),     square * (1.0 - away),    square * (1.0 + away)};
+    const double lost = code.least_square(), error = code.sum_error();
+    // A score may be too low by 2^-18 of start / unit, too: 2 unit times that.
+    const double more = lost + static_cast<double>(about_[candidate].start) * (0x1p-17 * (1.0 + 0x1p-20));
+    return {
+        1.0 - error,           1.0 + error,          lost, more, 2.0 * static_cast<double>(about_[candidate].margin),
+        square * (1.0 - away), square * (1.0 + away)};
 }
 
 template <typename T>

@@ -114,7 +114,7 @@ class SeedTiles {
     Int16Block block(std::int64_t tile, const std::int32_t *values) const
     {
         const std::int64_t first = tile * seed_tile_rows;
-        return {values, inverses_.data() + first, units_.data() + first, squares_.data() + first};
+        return {values, units_.data() + first, squares_.data() + first};
     }
 
     const BlockRunner &runner_;
@@ -126,10 +126,10 @@ class SeedTiles {
     std::int64_t count_ = 0; // tiles
     std::vector<Int16Code<T>> groups_;
     Buffer<SeedTile> tiles_;
-    Buffer<RowNumber> places_;                 // tiles x seed_tile_rows
-    Buffer<double> nearest_;                   // once more, in the order of places
-    Buffer<float> limits_;                     // the score of a candidate that wins a row, at most
-    Buffer<float> inverses_, units_, squares_; // of the rows as integers
+    Buffer<RowNumber> places_;      // tiles x seed_tile_rows
+    Buffer<double> nearest_;        // once more, in the order of places
+    Buffer<float> limits_;          // the score of a candidate that wins a row, at most
+    Buffer<float> units_, squares_; // of the rows as integers
     Buffer<std::int32_t>
         values_; // the integers, tiles x pairs() x seed_tile_rows; empty where memory does not allow them
 };
