@@ -3,7 +3,7 @@
 // A row a thread. From 17 features on, a warp loads its 32 rows and their centroids together, some features of all of
 // them at a time, into shared memory of its own. Up to 256 clusters, a block adds limbs and counts in shared memory,
 // and sends them to the 64-bit sums after every 252 rows, so that 32 bits suffice; with more clusters rows go to the
-// 64-bit sums at once. Distances are the contract's.
+// 64-bit sums at once, and so do rows that stand for several. Distances are the contract's.
 #include "assign/measure.hpp"
 
 #include "device/exact.cuh"
@@ -103,6 +103,8 @@ __global__ void __launch_bounds__(threads) measure_kernel(MeasureArguments<T> a)
                              scale = power_of_two(a.distance_exponent);
                 if (Shared)
                     add_square(own + label * measure_sums, square, scale);
+                else if (view.counts != nullptr)
+                    add_squares(a.sums + std::int64_t{label} * measure_sums, square, scale, view.counts[row]);
                 else
                     add_square(a.sums + std::int64_t{label} * measure_sums, square, scale);
             }
@@ -121,8 +123,8 @@ void measure(const MeasureArguments<T> &arguments, int multiprocessors, int shar
     const std::size_t sums = std::size_t{4} * static_cast<std::size_t>(arguments.view.k) * measure_sums;
     const std::size_t stages = arguments.view.d >= staged_d ? threads / 32 * stage_values<T> * sizeof(T) : 0;
     // Beyond some hundred clusters clearing the block's sums costs more than the atomics.
-    const bool shared =
-        arguments.sums != nullptr && arguments.view.k <= 256 && sums <= static_cast<std::size_t>(shared_bytes);
+    const bool shared = arguments.sums != nullptr && arguments.view.counts == nullptr && arguments.view.k <= 256 &&
+                        sums <= static_cast<std::size_t>(shared_bytes);
     const auto kernel = shared ? measure_kernel<T, true> : measure_kernel<T, false>;
     const std::size_t bytes = stages + (shared ? sums : 0);
     enqueue(kernel, blocks, threads, bytes, stream, arguments);

@@ -58,6 +58,14 @@ __device__ inline void add_limbs(Word *sum, const Split &limbs)
     add_word(sum + 1, limbs.lo);
 }
 
+// Adds an integer of 64 bits to the two words of a sum.
+__device__ inline void add_integer(std::int64_t *sum, std::int64_t value)
+{
+    const std::int64_t hi = value >> limb_bits;
+    add64(sum, hi);
+    add64(sum + 1, value - hi * (std::int64_t{1} << limb_bits));
+}
+
 // Adds a row's squared distance, times its weight, to the first four words of a cluster's: of the contract's two limbs
 // two each. And one to the fifth, which counts rows. A word takes square_additions of 32 bits.
 inline constexpr int square_additions = 255; // of at most 2^23
@@ -68,6 +76,15 @@ __device__ inline void add_square(Word *sums, double square, double scale)
     add_limbs(sums, split_limbs(limbs.hi));
     add_limbs(sums + 2, split_limbs(limbs.lo));
     add_word(sums + 4, 1);
+}
+
+// The same of so many equal rows.
+__device__ inline void add_squares(std::int64_t *sums, double square, double scale, int copies)
+{
+    const Limbs limbs = quantise_square(square, scale);
+    add_integer(sums, limbs.hi * copies);
+    add_integer(sums + 2, limbs.lo * copies);
+    add64(sums + 4, copies);
 }
 
 // Adds a block's counters to 64-bit sums, the i-th one to *sum(i), and clears them; the whole block, which waits for

@@ -34,7 +34,17 @@ struct View {
     const FeatureScale<T> *feature_scales; // d
     std::int32_t weight_exponent;
     std::int32_t part = 0; // of weighted rows: the limb (contract.hpp) that is summed, 0 the upper one, 1 the lower
+    const std::uint16_t *counts = nullptr; // how many equal rows each stands for, or nullptr: 1
 };
+
+// The most rows that one stands for (entries/). 64 bits hold the sums of 2^17 rows in integers of 46 bits, so of 128
+// such rows, and of 256 in integers that are not negative.
+inline constexpr int most_copies = 1 << 10;
+
+__host__ __device__ inline int copies_of(const std::uint16_t *counts, std::int64_t row)
+{
+    return counts == nullptr ? 1 : counts[row];
+}
 
 // Sums of weighted rows are made twice, once for each limb of the contract, which both keep the bounds of a value
 // without weight.

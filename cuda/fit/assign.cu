@@ -22,6 +22,13 @@ template <typename T>
 void assign_problem(Data &data, const PgkmProblem &problem, PgkmAssignment &out)
 {
     Context &context = data.context;
+    // What is asked of entries stays on the device (entries/).
+    const auto bring = [&](auto *to, const auto *from, std::size_t count) {
+        if (data.copies.rows != 0)
+            enqueue_copy(to, from, count, context.compute.get());
+        else
+            download(context, to, from, count * sizeof *to);
+    };
     DeviceProblem<T> device(data, problem);
     device.iterates = false;
     const Control *control = device.control.get();
@@ -46,9 +53,9 @@ void assign_problem(Data &data, const PgkmProblem &problem, PgkmAssignment &out)
                        context.facts.multiprocessors, context.facts.shared_bytes_per_block / 2, device.stream());
         device.wait();
         if (out.labels != nullptr)
-            download(context, out.labels + first, device.labels.get(), count * sizeof *out.labels);
+            bring(out.labels + first, device.labels.get(), count);
         if (out.distances != nullptr)
-            download(context, out.distances + first, distances.get(), count * sizeof *out.distances);
+            bring(out.distances + first, distances.get(), count);
     });
     const std::size_t n_totals = out.totals == nullptr ? 0 : device.totals.count();
     const Claim claim(context.host_budget, 8 * (n_totals + device.masses.count() + k * measure_sums));

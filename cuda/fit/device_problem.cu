@@ -71,7 +71,7 @@ DeviceProblem<T>::DeviceProblem(Data &owner, const PgkmProblem &given, bool may_
 {
     if (k < 1 || problem.n_rows < 1 || problem.first_row < 0 || problem.first_row + problem.n_rows > data.host.n)
         throw Error(PGKM_INVALID, "a problem needs k >= 1 and rows within the points");
-    const Shape shape = {problem.n_rows, d, k, sizeof(T) == 8, weighted};
+    const Shape shape = {problem.n_rows, d, k, sizeof(T) == 8, weighted, data.copies.rows != 0};
     plan = choose(shape, context.facts, context.forced);
     const auto parts = static_cast<std::size_t>(parts_of(weighted));
     const std::size_t n_values = static_cast<std::size_t>(k) * static_cast<std::size_t>(d);
@@ -192,7 +192,8 @@ void DeviceProblem<T>::replace_centroids(const void *values)
 template <typename T>
 View<T> DeviceProblem<T>::view(const T *values, const double *weights, std::int64_t rows, int set) const
 {
-    return under(set, {values, weights, rows, d, k, nullptr, scales.get(), problem.weight_exponent});
+    return under(set, {values, weights, rows, d, k, nullptr, scales.get(), problem.weight_exponent, 0,
+                       data.copies.counts.get()});
 }
 
 template <typename T>

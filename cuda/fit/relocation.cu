@@ -37,6 +37,7 @@ struct FoundRow {
     double square;
     std::int32_t row; // of its slice
     std::int32_t label;
+    std::int32_t copies;
 };
 
 // Keys of rows: the larger is taken first. 0 stands for a row at no distance, which is never taken.
@@ -92,7 +93,8 @@ __global__ void __launch_bounds__(threads)
     const std::int64_t stride = std::int64_t{gridDim.x} * threads;
     for (std::int64_t row = first + std::int64_t{blockIdx.x} * threads + threadIdx.x; row < first + n; row += stride)
         if (key_of(squares[row]) >= least && goes_before(rows, row, squares[row], last))
-            found[atomicAdd(count, 1u)] = {squares[row], static_cast<std::int32_t>(row), labels[row]};
+            found[atomicAdd(count, 1u)] = {squares[row], static_cast<std::int32_t>(row), labels[row],
+                                           copies_of(rows.counts, row)};
 }
 
 int far_blocks(const Context &context, std::int64_t n)
@@ -179,7 +181,7 @@ void last_labels(DeviceProblem<T> &problem, const View<T> &rows, std::int64_t fi
         problem.assign_rows(rows, problem.control.get(), problem.labels.get());
 }
 
-// The `most` first rows in FarOrder; a slice has less than 2^31 rows.
+// The `most` first rows in FarOrder, by their numbers on the host; a slice has less than 2^31 rows.
 template <typename T>
 std::vector<FarRow> farthest_rows(DeviceProblem<T> &problem, std::size_t most)
 {
@@ -217,7 +219,7 @@ std::vector<FarRow> farthest_rows(DeviceProblem<T> &problem, std::size_t most)
                     problem.labels.get(), done, some, bound.key, last, taken.get(), counts.get());
             const std::uint32_t count = context.fetch(counts.get(), 1)[0];
             for (const FoundRow &row : context.fetch(taken.get(), count))
-                found.add({row.square, first + row.row, row.label});
+                found.add({row.square, problem.data.host_row(first + row.row), row.label, row.copies});
         }
     });
     return found.rows();

@@ -46,10 +46,7 @@ bool pays_together(const Data &data, const PgkmProblem *problems, const std::vec
 std::vector<std::int64_t> eligible(const Data &data, const PgkmProblem *problems, std::int64_t n_problems)
 {
     std::vector<std::int64_t> which;
-    const Forced &forced = data.context.forced;
-    const bool free_choice = forced.assignment == Assignment::automatic && forced.execution == Execution::automatic &&
-                             forced.feature_sum == FeatureSum::automatic && forced.mass_sum == MassSum::automatic;
-    if (!data.resident || n_problems < 4 || !free_choice)
+    if (!data.resident || n_problems < 4 || !data.context.forced.nothing())
         return which;
     const std::int64_t d = data.host.d;
     const bool weighted = data.host.weights != nullptr;

@@ -2,6 +2,8 @@
 // the problem and the facts of the device, so that it can be tested without a GPU.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <initializer_list>
 
 #include "plugin/tuning.hpp"
@@ -39,7 +41,7 @@ constexpr bool fits_strips(const Shape &shape, const DeviceFacts &device)
 // Rows that the strips kernels take.
 constexpr bool strips_take(const Shape &shape, const DeviceFacts &device)
 {
-    return device.takes(Mechanism::strips) && device.mma && !shape.float64 && !shape.weighted &&
+    return device.takes(Mechanism::strips) && device.mma && !shape.float64 && !shape.weighted && !shape.counted &&
            device.capability >= 80 && shape.d > register_d && shape.d <= 64 && shape.k <= strips_k && shape.n >= 256 &&
            shape.n < (1LL << 31) && fits_strips(shape, device);
 }
@@ -179,18 +181,19 @@ constexpr Execution choose_execution(const Shape &shape, const DeviceFacts &devi
 // A copy of the sums in every block where one window of features holds them all; else rows sorted
 // by label need one addition a run (24, 2,048: 0.41 against 0.64 by block_merge and 0.45 by
 // atomics), which few rows or features do not repay (8, 2,048: 3.2 against 3.1 by atomics).
+// Sums on the chip have no room for rows that stand for several.
 constexpr FeatureSum choose_feature_sum(const Shape &shape, const DeviceFacts &device)
 {
-    if (partitions_features(shape))
+    if (partitions_features(shape) && !shape.counted)
         return FeatureSum::partitioned_features;
-    if (8LL * shape.k * shape.d <= device.shared_bytes_per_block / 2)
+    if (8LL * shape.k * shape.d <= device.shared_bytes_per_block / 2 && !shape.counted)
         return FeatureSum::block_merge;
     return shape.d >= 16 && shape.n >= 131072 ? FeatureSum::sorted : FeatureSum::atomic;
 }
 
 constexpr MassSum choose_mass_sum(const Shape &shape, const DeviceFacts &device)
 {
-    if (8LL * shape.k <= device.shared_bytes_per_block / 2)
+    if (8LL * shape.k <= device.shared_bytes_per_block / 2 && !shape.counted)
         return MassSum::partitioned_local;
     return MassSum::global_atomic;
 }
@@ -211,13 +214,20 @@ constexpr bool fits_leaves(const Shape &shape)
 // sums follow the rows has only the assignment to do.
 constexpr Moves choose_moves(const Shape &shape, const DeviceFacts &device)
 {
-    if (shape.float64 || device.capability < 80)
+    if (shape.float64 || shape.weighted || shape.counted || device.capability < 80)
         return Moves::none;
     if (device.takes(Mechanism::leaves) && fits_leaves(shape))
         return Moves::leaves;
     if (fits_fused_register(shape, device))
         return Moves::few;
     return strips_take(shape, device) ? Moves::strips : Moves::none;
+}
+
+// Rows for each that differs, at least, from which on a fit goes by entries (entries/): iterations in which sums follow
+// the rows have kernels of their own, and leaves leave out most distances.
+constexpr std::int64_t repaying_copies(const Shape &shape, const DeviceFacts &device)
+{
+    return choose_moves(shape, device) == Moves::none ? 2 : std::max(8, shape.k / 512);
 }
 
 constexpr Travel travel_of(Execution execution)
@@ -259,8 +269,8 @@ constexpr Plan choose(const Shape &shape, const DeviceFacts &device, Forced forc
                                  forced.mass_sum != MassSum::automatic
                              ? Execution::multi_pass
                              : choose_execution(shape, device);
-    if (shape.weighted && plan.execution == Execution::single_pass)
-        plan.execution = Execution::multi_pass; // fused kernels make sums of one part (device/view.cuh)
+    if ((shape.weighted || shape.counted) && plan.execution == Execution::single_pass)
+        plan.execution = Execution::multi_pass; // fused kernels make sums of one part (device/view.cuh), of single rows
     if (plan.assignment == Assignment::automatic)
         plan.assignment = choose_assignment(shape, device);
     if (plan.feature_sum == FeatureSum::automatic)
@@ -268,7 +278,7 @@ constexpr Plan choose(const Shape &shape, const DeviceFacts &device, Forced forc
     if (plan.mass_sum == MassSum::automatic)
         plan.mass_sum = choose_mass_sum(shape, device);
     const bool sums_by_choice = forced.feature_sum == FeatureSum::automatic && forced.mass_sum == MassSum::automatic;
-    if (forced.assignment == Assignment::automatic && !shape.weighted) {
+    if (forced.assignment == Assignment::automatic) {
         const Moves moves = choose_moves(shape, device);
         const bool ordered = moves == Moves::leaves || moves == Moves::strips;
         if (plan.execution == Execution::single_pass ||

@@ -113,6 +113,8 @@ View<T> slice(View<T> view, std::int64_t skip, std::int64_t rows)
     view.values += skip * view.d;
     if (view.weights != nullptr)
         view.weights += skip;
+    if (view.counts != nullptr)
+        view.counts += skip;
     view.n = rows;
     return view;
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <new>
 #include <utility>
 #include <vector>
@@ -123,8 +124,28 @@ struct Data {
     DeviceArray<double> weights;
     std::map<std::pair<std::int64_t, std::int64_t>, Box> boxes; // by (first_row, n_rows)
 
+    // Of rows that stand for those that equal them (entries/). They are resident and in canonical order; `host` has
+    // their number, and the memory of all that they stand for.
+    struct Copies {
+        std::int64_t rows = 0;               // for which they stand; 0: each one stands for itself
+        DeviceArray<std::uint16_t> counts;   // of each entry: how many, 1 to most_copies
+        DeviceArray<std::uint32_t> entry_of; // of each row
+        std::vector<std::uint32_t> host_row; // of each entry: one of its rows
+        Claim claim;                         // on the host's limit, for them
+    } copies;
+    std::unique_ptr<Data> entries; // made of all these rows
+    bool may_repeat = true;        // so far as is known
+
     Data(Context &owner, const PgkmPoints &points);
+    // Entries.
+    Data(const Data &rows, std::int64_t n, DeviceArray<char> own_values, DeviceArray<double> own_weights, Copies own);
     ~Data();
+
+    // Where a row is in the host's memory.
+    std::int64_t host_row(std::int64_t row) const
+    {
+        return copies.rows == 0 ? row : copies.host_row[static_cast<std::size_t>(row)];
+    }
 
     // Gives the device's copy of the rows up: from now on they come in chunks.
     void stream();

@@ -6,6 +6,7 @@
 // page-locked staging buffers.
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "plugin/context.hpp"
 #include "plugin/upload.hpp"
@@ -59,8 +60,16 @@ Data::Data(Context &owner, const PgkmPoints &points) : context(owner), host(poin
     }
 }
 
+Data::Data(const Data &rows, std::int64_t n, DeviceArray<char> own_values, DeviceArray<double> own_weights, Copies own)
+    : context(rows.context), host(rows.host), resident(true), values(std::move(own_values)),
+      weights(std::move(own_weights)), copies(std::move(own))
+{
+    host.n = n;
+}
+
 Data::~Data()
 {
+    entries.reset();
     // Chunks may still be on their way when a call was cancelled.
     if (context.copy.get() != nullptr)
         cudaStreamSynchronize(context.copy.get());
@@ -77,6 +86,8 @@ void Data::stream()
 {
     if (!resident)
         return;
+    if (copies.rows != 0)
+        throw Error(PGKM_LIMIT, "a device has no room for centroids and sums beside the entries");
     synchronise(context.compute.get());
     resident = false;
     context.budget.drop_aside();

@@ -25,6 +25,13 @@ struct Forced {
     FeatureSum feature_sum = FeatureSum::automatic;
     MassSum mass_sum = MassSum::automatic;
     ReductionLayout reduction_layout = ReductionLayout::automatic;
+
+    // Whether choose() is free to choose.
+    constexpr bool nothing() const
+    {
+        return assignment == Assignment::automatic && execution == Execution::automatic &&
+               feature_sum == FeatureSum::automatic && mass_sum == MassSum::automatic;
+    }
 };
 
 // What choose() decides: nothing is automatic any more.
@@ -44,13 +51,27 @@ struct Shape {
     std::int32_t k;
     bool float64;
     bool weighted;
+    bool counted = false; // rows stand for several equal ones (entries/)
 };
 
 // What makes something faster and may be left out: the next best takes its place, with the same bits. Kernels of an
-// iteration (Moves), of assignments, what the filter on the tensor cores adds to its products, and of k-means++.
-enum class Mechanism : std::uint8_t { few, leaves, strips, sorted, wide, narrow, gaps, label_order, held_rows, trials };
-inline constexpr std::array<std::string_view, 10> mechanism_names = {
-    "few", "leaves", "strips", "sorted", "wide", "narrow", "gaps", "label_order", "held_rows", "trials"};
+// iteration (Moves), of assignments, what the filter on the tensor cores adds to its products, of k-means++, and rows
+// that stand for those that equal them.
+enum class Mechanism : std::uint8_t {
+    few,
+    leaves,
+    strips,
+    sorted,
+    wide,
+    narrow,
+    gaps,
+    label_order,
+    held_rows,
+    trials,
+    entries
+};
+inline constexpr std::array<std::string_view, 11> mechanism_names = {
+    "few", "leaves", "strips", "sorted", "wide", "narrow", "gaps", "label_order", "held_rows", "trials", "entries"};
 
 // A set of mechanisms.
 class Mechanisms {

@@ -17,7 +17,12 @@ __global__ void atomic_kernel(View<T> view, const Control *control, const std::i
     for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < values; i += stride) {
         const std::int64_t row = i / width;
         const int f = static_cast<int>(i - row * width);
-        add_limbs(sums + (std::int64_t{labels[row]} * width + f) * 2, split_limbs(What::integer(view, row, f)));
+        std::int64_t *const sum = sums + (std::int64_t{labels[row]} * width + f) * 2,
+                            integer = What::integer(view, row, f);
+        if (view.counts == nullptr)
+            add_limbs(sum, split_limbs(integer));
+        else
+            add_integer(sum, integer * view.counts[row]);
     }
 }
 

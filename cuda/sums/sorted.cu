@@ -16,7 +16,10 @@ namespace pgkm::cuda {
 namespace {
 
 constexpr int threads = 256;
-constexpr int longest = 256; // entries of a segment: their sum stays below 2^53
+// Entries of a segment: their sum stays below 2^53, or in 64 bits where each stands for most_copies.
+template <bool Counted>
+constexpr int longest = Counted ? 128 : 256;
+static_assert(longest<true> * most_copies <= partial_sum_length);
 
 // Values that are loaded at once.
 template <typename T, int Values>
@@ -44,15 +47,15 @@ constexpr int ahead = 8; // entries that a thread reads at a time
 template <typename T, int Values, bool Weighted>
 constexpr int blocks_per_unit = Weighted || sizeof(T) == 8 || Values == 4 ? 2 : 5 - Values;
 
-template <typename T, int Values, bool Weighted>
-__global__ void __launch_bounds__(threads, blocks_per_unit<T, Values, Weighted>)
+template <typename T, int Values, bool Weighted, bool Counted>
+__global__ void __launch_bounds__(threads, blocks_per_unit<T, Values, Weighted || Counted>)
     runs_kernel(View<T> view, const Control *control, Entries entries, Accumulators sums)
 {
     const int count = entry_count(entries, view.n), pieces = view.d / Values;
     const std::int64_t stride = std::int64_t{gridDim.x} * threads;
     // As long as all threads have some.
     const std::int64_t length =
-        min(max(std::int64_t{count} * pieces / (stride * 4), std::int64_t{ahead}), std::int64_t{longest});
+        min(max(std::int64_t{count} * pieces / (stride * 4), std::int64_t{ahead}), std::int64_t{longest<Counted>});
     const std::int64_t work = (count + length - 1) / length * pieces;
     for (std::int64_t t = std::int64_t{blockIdx.x} * threads + threadIdx.x; t < work; t += stride) {
         if (stopped(control))
@@ -84,6 +87,7 @@ __global__ void __launch_bounds__(threads, blocks_per_unit<T, Values, Weighted>)
         for (int i = first; i < last; i += ahead) {
             Piece<T, Values> x[ahead];
             double weight[ahead];
+            std::uint16_t copies[ahead];
             unsigned leaves = 0, begins = 0; // bits of entries: the row leaves; the cluster is another one
             std::int32_t before = cluster;
 #pragma unroll
@@ -92,6 +96,7 @@ __global__ void __launch_bounds__(threads, blocks_per_unit<T, Values, Weighted>)
                 const std::int64_t row = entry.row ^ (entry.row >> 31);
                 x[u] = reinterpret_cast<const Piece<T, Values> *>(view.values + row * view.d)[piece];
                 weight[u] = Weighted ? view.weights[row] : 1.0;
+                copies[u] = Counted ? view.counts[row] : 1;
                 leaves |= static_cast<unsigned>(entry.row < 0) << u;
                 begins |= static_cast<unsigned>(entry.cluster != before) << u;
                 before = entry.cluster;
@@ -103,27 +108,28 @@ __global__ void __launch_bounds__(threads, blocks_per_unit<T, Values, Weighted>)
                 if ((begins >> u & 1) != 0)
                     leave(entries.list[i + u].cluster);
                 const bool negative = (leaves >> u & 1) != 0;
-                ++added;
+                const std::uint32_t times = Counted ? copies[u] : 1;
+                added += times;
 #pragma unroll
                 for (int v = 0; v < Values; ++v) {
                     const T centred = x[u].values[v] - scaling[v].origin, value = negative ? -centred : centred;
-                    sum[v] +=
-                        integer_bits<Weighted>(static_cast<double>(value), scaling[v].scale, weight[u], view.part);
+                    sum[v] += times * integer_bits<Weighted>(static_cast<double>(value), scaling[v].scale, weight[u],
+                                                             view.part);
                 }
                 if constexpr (Weighted)
-                    mass += integer_bits<true>(negative ? -1.0 : 1.0, mass_scale, weight[u], view.part);
+                    mass += times * integer_bits<true>(negative ? -1.0 : 1.0, mass_scale, weight[u], view.part);
                 else
-                    mass += negative ? ~std::uint64_t{0} : 1;
+                    mass += negative ? ~std::uint64_t{0} * times : times;
             }
         }
         leave(cluster);
     }
 }
 
-template <typename T, int Values, bool Weighted>
+template <typename T, int Values, bool Weighted, bool Counted>
 void launch_runs(const Stage<T> &stage, const View<T> &view, const Entries &entries, const Accumulators &sums)
 {
-    const auto kernel = runs_kernel<T, Values, Weighted>;
+    const auto kernel = runs_kernel<T, Values, Weighted, Counted>;
     const int most = resident_blocks(stage.context, kernel, threads, 0);
     const int blocks = blocks_for(view.n * (view.d / Values), threads * ahead, most);
     enqueue(kernel, blocks, threads, 0, stage.stream, view, stage.control, entries, sums);
@@ -137,10 +143,17 @@ void add_runs(const Stage<T> &stage, const View<T> &view, const Entries &entries
         constexpr int Values = decltype(values)::value;
         if (view.d % Values != 0 || reinterpret_cast<std::uintptr_t>(view.values) % (Values * sizeof(T)) != 0)
             return false;
+        const auto launch = [&](auto weighted) {
+            constexpr bool Weighted = decltype(weighted)::value;
+            if (view.counts == nullptr)
+                launch_runs<T, Values, Weighted, false>(stage, view, entries, sums);
+            else
+                launch_runs<T, Values, Weighted, true>(stage, view, entries, sums);
+        };
         if (view.weights == nullptr)
-            launch_runs<T, Values, false>(stage, view, entries, sums);
+            launch(std::false_type());
         else
-            launch_runs<T, Values, true>(stage, view, entries, sums);
+            launch(std::true_type());
         return true;
     };
     if constexpr (sizeof(T) == 4)

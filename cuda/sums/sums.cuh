@@ -47,12 +47,4 @@ struct Masses {
     }
 };
 
-// Adds an integer of 64 bits.
-__device__ inline void add_integer(std::int64_t *sum, std::int64_t value)
-{
-    const std::int64_t hi = value >> limb_bits;
-    add64(sum, hi);
-    add64(sum + 1, value - hi * (std::int64_t{1} << limb_bits));
-}
-
 } // namespace pgkm::cuda

@@ -226,6 +226,37 @@ TEST(Choose, WeightedRowsRunStagesApart)
         }
 }
 
+// Of entries, too; and of those no sums are made on the chip, which holds too few bits.
+TEST(Choose, EntriesRunStagesApart)
+{
+    Forced one_pass;
+    one_pass.execution = Execution::single_pass;
+    for (const DeviceFacts &device : {hopper, ampere, small})
+        for (const std::int64_t n : {100, 20000, 1 << 20})
+            for (const std::int32_t d : {1, 8, 24, 64, 300})
+                for (const std::int32_t k : {1, 4, 64, 300, 5000})
+                    for (const bool weighted : {false, true})
+                        for (const Forced &forced : {Forced{}, one_pass}) {
+                            const Plan plan = choose({n, d, k, false, weighted, true}, device, forced);
+                            EXPECT_EQ(plan.execution, Execution::multi_pass);
+                            EXPECT_EQ(plan.moves, n >= follow_n ? Moves::sorted : Moves::none);
+                            EXPECT_TRUE(plan.feature_sum == FeatureSum::sorted ||
+                                        plan.feature_sum == FeatureSum::atomic);
+                            EXPECT_EQ(plan.mass_sum, MassSum::global_atomic);
+                        }
+}
+
+// A fit goes by entries the later, the more the rows' own kernels gain.
+TEST(Choose, EntriesRepayLaterWhereRowsHaveKernelsOfTheirOwn)
+{
+    EXPECT_EQ(repaying_copies(shape(1000000, 128, 1024), hopper), 2);
+    EXPECT_EQ(repaying_copies({1000000, 4, 100, true, false}, hopper), 2);
+    EXPECT_EQ(repaying_copies({1000000, 4, 100, false, true}, hopper), 2);
+    EXPECT_EQ(repaying_copies(shape(1000000, 4, 8), hopper), 8);
+    EXPECT_EQ(repaying_copies(shape(1000000, 64, 64), hopper), 8);
+    EXPECT_EQ(repaying_copies(shape(1000000, 3, 10000), hopper), 19);
+}
+
 // Few clusters of many features: rows rest, and nothing is prepared.
 TEST(Choose, FewClustersOfManyFeatures)
 {
