@@ -38,23 +38,26 @@ int lanes_for(std::int32_t d)
     return lanes;
 }
 
+// Keys of n rows: the first ones, or those of these numbers.
 template <typename T>
-__global__ void __launch_bounds__(threads)
-    key_kernel(const T *values, std::int64_t n, std::int32_t d, int lanes, std::uint64_t *keys)
+__global__ void __launch_bounds__(threads) key_kernel(const T *values, const std::uint32_t *numbers, std::int64_t n,
+                                                      std::int32_t d, int lanes, std::uint64_t *keys)
 {
     const int lane = static_cast<int>(threadIdx.x & 31), part = lane & (lanes - 1);
     const std::int64_t rows_each = 32 / lanes, warps = std::int64_t{gridDim.x} * (threads / 32);
     const std::int64_t warp = std::int64_t{blockIdx.x} * (threads / 32) + threadIdx.x / 32;
     for (std::int64_t base = warp * rows_each; base < n; base += warps * rows_each) {
-        const std::int64_t row = base + lane / lanes;
+        const std::int64_t i = base + lane / lanes;
         unsigned long long sum = 0;
-        if (row < n)
+        if (i < n) {
+            const std::int64_t row = numbers == nullptr ? i : numbers[i];
             for (std::int32_t f = part; f < d; f += lanes)
                 sum += feature_term(values[row * d + f], f);
+        }
         for (int offset = lanes / 2; offset > 0; offset /= 2)
             sum += __shfl_xor_sync(~0u, sum, offset);
-        if (row < n && part == 0)
-            keys[row] = finish_key(sum);
+        if (i < n && part == 0)
+            keys[i] = finish_key(sum);
     }
 }
 
@@ -218,7 +221,7 @@ class KeySort {
         const int lanes = lanes_for(d);
         in_parts(context_, n, terms_of_feature * d, [&](std::int64_t from, std::int64_t some) {
             enqueue(key_kernel<T>, blocks_for(some, threads / lanes, most_blocks()), threads, 0, stream(),
-                    values + from * d, some, d, lanes, keys() + first + from);
+                    values + from * d, nullptr, some, d, lanes, keys() + first + from);
         });
     }
 
@@ -268,6 +271,21 @@ void number_rows(const Context &context, std::int64_t n, std::uint32_t *rows)
 }
 
 template <typename T>
+std::vector<std::uint64_t> keys_of(Data &data, const std::vector<std::uint32_t> &rows)
+{
+    Context &context = data.context;
+    const auto count = static_cast<std::int64_t>(rows.size());
+    const int lanes = lanes_for(data.host.d);
+    DeviceArray<std::uint32_t> numbers(context.budget, rows.size());
+    const DeviceArray<std::uint64_t> keys(context.budget, rows.size());
+    numbers.upload(rows.data(), rows.size(), context.compute.get());
+    enqueue(key_kernel<T>, blocks_for(count, threads / lanes, context.facts.multiprocessors * 16), threads, 0,
+            context.compute.get(), reinterpret_cast<const T *>(data.values.get()), numbers.get(), count, data.host.d,
+            lanes, keys.get());
+    return context.fetch(keys);
+}
+
+template <typename T>
 std::optional<KeyedRows> sort_by_key(Data &data, std::int64_t first_row, std::int64_t n)
 {
     std::optional<KeySort> sort = KeySort::make(data.context, n);
@@ -302,7 +320,7 @@ NearArray<std::uint32_t> canonical_order(Data &data, std::int64_t first_row, std
 {
     if (n > most_seed_rows)
         throw Error(PGKM_LIMIT, "a GPU seeds at most " + std::to_string(most_seed_rows) + " rows");
-    if (n == 0)
+    if (n == 0 || data.copies.rows != 0)
         return {};
     Context &context = data.context;
     const cudaStream_t stream = context.compute.get();
@@ -338,7 +356,7 @@ NearArray<std::uint32_t> canonical_order(Data &data, std::int64_t first_row, std
 
 void look_up_rows(Context &context, const std::uint32_t *order, std::vector<std::int64_t> &positions)
 {
-    if (positions.empty())
+    if (positions.empty() || order == nullptr)
         return;
     DeviceArray<std::int64_t> rows(context.budget, positions.size());
     rows.upload(positions.data(), positions.size(), context.compute.get());
@@ -346,6 +364,8 @@ void look_up_rows(Context &context, const std::uint32_t *order, std::vector<std:
     positions = context.fetch(rows);
 }
 
+template std::vector<std::uint64_t> keys_of<float>(Data &, const std::vector<std::uint32_t> &);
+template std::vector<std::uint64_t> keys_of<double>(Data &, const std::vector<std::uint32_t> &);
 template std::optional<KeyedRows> sort_by_key<float>(Data &, std::int64_t, std::int64_t);
 template std::optional<KeyedRows> sort_by_key<double>(Data &, std::int64_t, std::int64_t);
 template DeviceArray<std::uint32_t> canonical_order<float>(SharedRows<float> &);

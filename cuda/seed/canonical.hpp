@@ -27,7 +27,7 @@ inline constexpr std::int64_t most_seed_rows = 0xffffffff;
 template <typename T>
 std::optional<KeyedRows> sort_by_key(Data &data, std::int64_t first_row, std::int64_t n);
 
-// The row at each of a problem's n positions.
+// The row at each of a problem's n positions; nothing of entries, which lie in that order.
 template <typename T>
 NearArray<std::uint32_t> canonical_order(Data &data, std::int64_t first_row, std::int64_t n);
 
@@ -38,7 +38,11 @@ DeviceArray<std::uint32_t> canonical_order(SharedRows<T> &rows);
 // rows[i] = i, on the device.
 void number_rows(const Context &context, std::int64_t n, std::uint32_t *rows);
 
-// Turns positions into the rows that stand there.
+// The keys of some loaded rows that are resident.
+template <typename T>
+std::vector<std::uint64_t> keys_of(Data &data, const std::vector<std::uint32_t> &rows);
+
+// Turns positions into the rows that stand there; without an order they do already.
 void look_up_rows(Context &context, const std::uint32_t *order, std::vector<std::int64_t> &positions);
 
 } // namespace pgkm::cuda

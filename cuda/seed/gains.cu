@@ -94,18 +94,20 @@ __global__ void __launch_bounds__(list_threads)
         return;
     const double scale = seed_scale(&state->seed);
     const int t = static_cast<int>(blockIdx.y);
-    unsigned long long mine = 0; // of fewer than 2^18 rows
+    UInt128 mine = 0; // of fewer than 2^18 rows and those that they stand for
     each_listed(rows, t, first, min(first + most, std::int64_t{state->open[t]}),
                 [&](std::uint32_t, std::uint32_t position, double distance) {
                     const double before = rows.nearest[position];
                     if (distance < before)
-                        mine += static_cast<unsigned long long>(quantise_mass(before, scale) -
-                                                                quantise_mass(distance, scale));
+                        mine += static_cast<unsigned long long>(
+                            copies_of(rows.counts, position) *
+                            (quantise_mass(before, scale) - quantise_mass(distance, scale)));
                 });
-    const unsigned long long sum = sum_in_block<list_threads>(mine);
-    if (threadIdx.x == 0 && sum != 0) {
-        atomicAdd(&state->seed.potential[t][0], sum & 0xffffffffULL);
-        atomicAdd(&state->seed.potential[t][1], sum >> 32);
+    const unsigned long long low = sum_in_block<list_threads>(static_cast<unsigned long long>(mine) & 0xffffffffULL),
+                             high = sum_in_block<list_threads>(static_cast<unsigned long long>(mine >> 32));
+    if (threadIdx.x == 0 && (low | high) != 0) {
+        atomicAdd(&state->seed.potential[t][0], low);
+        atomicAdd(&state->seed.potential[t][1], high);
     }
     if (last && arrives_last(&state->arrived) && threadIdx.x == 0)
         choose(state->seed, rows.trials, chosen, [&](int t) { return potential_of(state->seed, t); });
@@ -163,8 +165,9 @@ __global__ void __launch_bounds__(threads) masses_kernel(GreedyRows<T> rows)
     for (std::int64_t slice = blockIdx.x; slice < slices; slice += gridDim.x) {
         const std::int64_t i = slice * seed_slice + threadIdx.x;
         const double nearest = i < rows.n ? rows.nearest[i] : 0.0;
+        const unsigned long long copies = i < rows.n ? static_cast<unsigned long long>(copies_of(rows.counts, i)) : 0;
         const unsigned long long sum =
-            sum_in_block<threads>(static_cast<unsigned long long>(quantise_mass(nearest, scale)));
+            sum_in_block<threads>(copies * static_cast<unsigned long long>(quantise_mass(nearest, scale)));
         if (threadIdx.x == 0)
             rows.slices[slice] = sum;
         tops += is_top(nearest, exponent) ? 1 : 0;

@@ -131,7 +131,8 @@ class Greedy {
            SharedRows<T> *shared = nullptr)
         : context_(context), shared_(shared), k_(k), trials_(greedy_trials(k)), n_(rows.n),
           own_(shared == nullptr ? rows.n : shared->own()),
-          ordered_(order_of_own(rows.d, shared == nullptr ? rows.values : shared->own_values(), rows.order != nullptr)),
+          ordered_(
+              order_of_own(rows.d, shared == nullptr ? rows.values : shared->own_values(), rows.masses == nullptr)),
           positions_(context.budget, count(own_)), facts_(context.budget, count(own_)),
           lists_(context.budget, count(own_ * trials_)), nearest_(context.budget, count(n_)),
           slices_(context.budget, count((n_ + seed_slice - 1) / seed_slice)), state_(context.budget, 1),
@@ -147,12 +148,14 @@ class Greedy {
             gather(context, weights, rows.order, n_, weights_.get());
             weights = weights_.get();
         }
-        masses_ = {nullptr, weights, rows.masses, n_, rows.d, rows.weight_exponent, nearest_.get()};
+        masses_ = {nullptr,        weights, rows.masses, n_, rows.d, rows.weight_exponent,
+                   nearest_.get(), nullptr, rows.counts};
         rows_ = {shared == nullptr ? rows.values : shared->own_values() - shared->first() * rows.d,
                  rows.order,
                  picked_.get(),
                  shared == nullptr ? Changes{} : lent_at(shared->lent(), own_).changes,
                  weights,
+                 rows.counts,
                  nearest_.get(),
                  n_,
                  own_,
@@ -200,7 +203,7 @@ class Greedy {
         cuda::in_parts(context_, all, static_cast<double>(distances) * rows_.d, body);
     }
 
-    // Beside loaded rows, which have an order, theirs stays.
+    // Beside loaded rows, which are no candidates, theirs stays.
     std::shared_ptr<RowOrder<T>> order_of_own(std::int32_t d, const T *values, bool loaded)
     {
         const int most = pivots_for(own_, d, k_);

@@ -62,8 +62,9 @@ struct GreedyRows {
     const std::uint32_t *order; // the row at each position; nullptr: rows are their own positions
     const T *picked;            // trials x d: the picked rows, wherever they lie; nullptr: they are own ones
     Changes changes;
-    const double *weights; // by position, or nullptr
-    double *nearest;       // v_i
+    const double *weights;       // by position, or nullptr
+    const std::uint16_t *counts; // likewise: how many equal rows each stands for
+    double *nearest;             // v_i
     std::int64_t n, own;
     std::int32_t d;
     std::int32_t trials;

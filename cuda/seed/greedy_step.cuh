@@ -7,13 +7,15 @@
 
 namespace pgkm::cuda {
 
-// The mass of a row follows its v_i down. True when this no longer has the exponent of the largest.
+// The mass of a row, and of those that it stands for, follows its v_i down. True when this no longer has the exponent
+// of the largest.
 template <typename T>
 __device__ inline bool lower_mass(const GreedyRows<T> &rows, std::int64_t position, double before, double after,
                                   int exponent)
 {
     const double scale = power_of_two(exponent);
-    const std::int64_t loss = quantise_mass(before, scale) - quantise_mass(after, scale);
+    const std::int64_t loss =
+        copies_of(rows.counts, position) * (quantise_mass(before, scale) - quantise_mass(after, scale));
     if (loss != 0)
         atomicAdd(rows.slices + position / seed_slice, static_cast<unsigned long long>(-loss));
     return is_top(before, exponent) && !is_top(after, exponent);

@@ -111,8 +111,7 @@ class Holder {
     // For the first draw by weight, later by D^2.
     __device__ unsigned long long mass(int i, bool first, double scale) const
     {
-        return first ? seed_mass(a_.rows, row(i), true, scale)
-                     : static_cast<unsigned long long>(quantise_mass(block_.nearest[i], scale));
+        return first ? seed_mass(a_.rows, row(i), true, scale) : drawn_mass(i, block_.nearest[i], scale);
     }
     __device__ void tell_mass(bool first, double scale) const
     {
@@ -191,8 +190,7 @@ class Holder {
             unsigned long long mine = 0;
             for (int i = lane_; i < own_; i += 32)
                 if (distances[i] < block_.nearest[i])
-                    mine += static_cast<unsigned long long>(quantise_mass(block_.nearest[i], scale) -
-                                                            quantise_mass(distances[i], scale));
+                    mine += drawn_mass(i, block_.nearest[i], scale) - drawn_mass(i, distances[i], scale);
             mine = sum_lanes(mine);
             if (lane_ == 0 && mine != 0) {
                 atomicAdd(&gains[trial][0], mine & 0xffffffffULL);
@@ -226,6 +224,12 @@ class Holder {
     __device__ std::int64_t row(int i) const
     {
         return row_at(a_.rows, first_ + i);
+    }
+    // Entries are their own positions.
+    __device__ unsigned long long drawn_mass(int i, double nearest, double scale) const
+    {
+        return static_cast<unsigned long long>(copies_of(a_.rows.counts, first_ + i)) *
+               static_cast<unsigned long long>(quantise_mass(nearest, scale));
     }
     __device__ int trials_of(std::int32_t step) const
     {
@@ -309,13 +313,15 @@ template <typename T>
 std::optional<std::vector<std::int64_t>> held_positions(Context &context, const SeedRows<T> &rows, const SeedKey &key,
                                                         std::int32_t k)
 {
-    constexpr std::size_t fixed = 4096; // at most, of shared memory beside the block's
+    constexpr std::size_t fixed = 4096;                            // at most, of shared memory beside the block's
+    constexpr std::int64_t most_counted = (1 << 18) / most_copies; // rows of a block: 64 bits hold their mass
     const std::int64_t units = context.facts.multiprocessors;
     const std::int64_t each = std::max<std::int64_t>((rows.n + units - 1) / units, 1),
                        blocks = (rows.n + each - 1) / each;
     const int trials = greedy_trials(k);
     const std::size_t bytes = HeldBlock<T>(nullptr, each, rows.d, trials, blocks).bytes;
     if (!context.facts.takes(Mechanism::held_rows) || rows.n == 0 || k < 2 ||
+        (rows.counts != nullptr && each > most_counted) ||
         bytes + fixed > static_cast<std::size_t>(context.facts.shared_bytes_per_block) ||
         !context.make_room(static_cast<std::uint64_t>(8 * (rows.n + blocks + k)) + 4096))
         return {};

@@ -5,7 +5,7 @@
 // the device has room for in fp16 take the steps of greedy.hpp, of which pick alone is here.
 // A round of k-means|| is three: weigh, sum the slices up to parts, draw (a warp a draw).
 // Data: rows as they lie in device memory, up to eight candidates a pass; slices are runs of positions in canonical
-// order; masses are integers of 46 bits, sums of a slice fit 64 and of all rows 128.
+// order; masses are integers of 46 bits, of rows that stand for several 56; sums of a slice fit 64, of all rows 128.
 // Threads: atomics add integers alone, so that the order does not matter.
 // Reference: test/reference/seed.cpp, the same rows.
 // Papers: Arthur, Vassilvitskii 2007 (k-means++); Bahmani and others 2012 (k-means||); O'Leary 2021 (seeding entirely
@@ -28,7 +28,8 @@ __global__ void __launch_bounds__(threads)
         return;
     const double scale = first ? 0.0 : seed_scale(state);
     const std::int64_t start = std::int64_t{blockIdx.x} * seed_slice;
-    unsigned long long mine = 0; // 46-bit masses: a slice's sum fits 64 bits
+    static_assert(seed_slice * most_copies <= 1 << 18);
+    unsigned long long mine = 0; // 46-bit masses of copies: a slice's sum fits 64 bits
     for (std::int64_t p = start + threadIdx.x; p < min(start + seed_slice, rows.n); p += threads)
         mine += seed_mass(rows, row_at(rows, p), first, scale);
     mine = sum_in_block<threads>(mine);
@@ -94,17 +95,18 @@ __global__ void __launch_bounds__(threads)
     if (state->done != 0)
         return;
     const double scale = seed_scale(state);
-    const std::int64_t share = (rows.n + gridDim.x - 1) / gridDim.x; // below 2^18: 64 bits hold its sum
+    const std::int64_t share = (rows.n + gridDim.x - 1) / gridDim.x; // at most 2^18 copies: 64 bits hold their sum
     const std::int64_t start = blockIdx.x * share;
     unsigned long long mine[8] = {};
     for (std::int64_t i = start + threadIdx.x; i < min(start + share, rows.n); i += threads) {
         double distance[8];
         distances_to(rows.values + i * rows.d, candidates, trials, rows.d, distance);
         const double nearest = rows.nearest[i];
+        const auto copies = static_cast<unsigned long long>(copies_of(rows.counts, i));
 #pragma unroll
         for (int c = 0; c < 8; ++c) {
             const double least = fmin(nearest, weigh_distance(rows, i, distance[c]));
-            mine[c] += static_cast<unsigned long long>(quantise_mass(least, scale));
+            mine[c] += copies * static_cast<unsigned long long>(quantise_mass(least, scale));
         }
     }
 #pragma unroll
@@ -205,7 +207,7 @@ void SeedKernels<T>::gather(const SeedRows<T> &rows, int trials, T *candidates) 
 template <typename T>
 void SeedKernels<T>::potentials(const SeedRows<T> &rows, const T *candidates, int trials) const
 {
-    const std::int64_t least = (rows.n >> 17) + 1;
+    const std::int64_t least = rows.n / ((1 << 18) / (rows.counts == nullptr ? 2 : most_copies)) + 1;
     const int blocks =
         static_cast<int>(std::max<std::int64_t>(least, blocks_for(rows.n, threads, multiprocessors * 8)));
     for (int first = 0; first < trials; first += 8) {

@@ -81,7 +81,11 @@ std::vector<Int128> sum_by_candidate(Data &data, const PgkmProblem &problem, std
     data.template each_chunk<T>(
         problem.first_row, problem.n_rows,
         [&](const T *values, const double *weights, std::int64_t chunk, std::int64_t n) {
-            const View<T> all = {values, weights, n, data.host.d, count, candidates, nullptr, problem.weight_exponent};
+            const View<T> all = {values,  weights,
+                                 n,       data.host.d,
+                                 count,   candidates,
+                                 nullptr, problem.weight_exponent,
+                                 0,       data.copies.counts.get()};
             for (std::int64_t done = 0; done < n; done += most) {
                 context.poll();
                 View<T> rows = slice(all, done, std::min(most, n - done));
@@ -244,7 +248,7 @@ std::vector<T> rows_of(const Data &data, const PgkmProblem &problem, const std::
         });
     for (std::size_t i = 0; !gathered && i < rows.size(); ++i)
         std::copy_n(static_cast<const T *>(data.host.values) +
-                        static_cast<std::size_t>(problem.first_row + rows[i]) * d,
+                        static_cast<std::size_t>(data.host_row(problem.first_row + rows[i])) * d,
                     d, values.data() + i * d);
     std::transform(values.begin(), values.end(), values.begin(), without_minus_zero<T>);
     return values;

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "device/exact.cuh"
+#include "device/view.cuh"
 #include "plugin/memory.hpp"
 #include "numeric/philox.hpp"
 
@@ -34,9 +35,10 @@ struct SeedRows {
     std::int64_t n;
     std::int32_t d;
     std::int32_t weight_exponent;
-    double *nearest;                      // n: v_i = w_i * m_i; rounding is monotonic, so that the least of
-                                          // the products is the product of the least
-    const std::uint32_t *order = nullptr; // the row at each position; nullptr: rows are their own positions
+    double *nearest;                       // n: v_i = w_i * m_i; rounding is monotonic, so that the least of
+                                           // the products is the product of the least
+    const std::uint32_t *order = nullptr;  // the row at each position; nullptr: rows are their own positions
+    const std::uint16_t *counts = nullptr; // how many equal rows each stands for, or nullptr: 1
 };
 
 template <typename T>
@@ -71,17 +73,19 @@ __device__ inline void raise_largest(unsigned long long *bits, double largest)
         atomicMax(bits, static_cast<unsigned long long>(__double_as_longlong(largest)));
 }
 
-// The integer mass of a row: for the first draw by weight, later by D^2.
+// The integer mass of a row and those that it stands for: for the first draw by weight, later by D^2.
 template <typename T>
 __device__ inline unsigned long long seed_mass(const SeedRows<T> &rows, std::int64_t i, bool first, double scale)
 {
+    const auto copies = static_cast<unsigned long long>(copies_of(rows.counts, i));
     if (!first)
-        return static_cast<unsigned long long>(quantise_mass(rows.nearest[i], scale));
+        return copies * static_cast<unsigned long long>(quantise_mass(rows.nearest[i], scale));
     if (rows.masses != nullptr)
         return static_cast<unsigned long long>(rows.masses[i]);
     return rows.weights == nullptr
-               ? 1ULL
-               : static_cast<unsigned long long>(quantise(rows.weights[i], power_of_two(rows.weight_exponent)));
+               ? copies
+               : copies *
+                     static_cast<unsigned long long>(quantise(rows.weights[i], power_of_two(rows.weight_exponent)));
 }
 
 // How draws of one seeding are keyed.

@@ -91,6 +91,7 @@ std::vector<std::int64_t> draw_rows(Data &data, const PgkmProblem &problem, cons
     if (data.resident) {
         rows.values = reinterpret_cast<const T *>(data.values.get()) + problem.first_row * data.host.d;
         rows.weights = data.host.weights == nullptr ? nullptr : data.weights.get() + problem.first_row;
+        rows.counts = data.copies.counts.get();
     }
     const SeedKey key = {params.seed, params.restart, Stream::first_centroid, Stream::trial};
     const bool on_host = travel_of(context.forced.execution) == Travel::round_trip && data.resident;
@@ -123,6 +124,27 @@ std::vector<std::int64_t> draw_rows(Data &data, const PgkmProblem &problem, cons
     seeder.set_chosen(candidates.rows);
     seeder.extend(problem.k, static_cast<std::int32_t>(candidates.rows.size()));
     return seeder.chosen();
+}
+
+// Turns places among all rows, which entries stand for in their order, into the entries there.
+void find_entries(Data &data, std::vector<std::int64_t> &places)
+{
+    constexpr std::size_t steps_per_poll = 1 << 16;
+    Context &context = data.context;
+    const Claim claim(context.host_budget, (sizeof(std::uint16_t) + sizeof(std::int64_t)) * data.copies.counts.count());
+    const std::vector<std::uint16_t> counts = context.fetch(data.copies.counts);
+    std::vector<std::int64_t> ends(counts.size());
+    std::int64_t end = 0;
+    for (std::size_t i = 0; i < counts.size(); ++i) {
+        if (i % steps_per_poll == 0)
+            context.poll();
+        ends[i] = end += counts[i];
+    }
+    for (std::size_t i = 0; i < places.size(); ++i) {
+        if (i % steps_per_poll == 0)
+            context.poll();
+        places[i] = std::upper_bound(ends.begin(), ends.end(), places[i]) - ends.begin();
+    }
 }
 
 // The rows that k-means|| chooses, by number.
@@ -180,7 +202,8 @@ std::vector<T> seed_shared(Data &data, const PgkmProblem &problem, const PgkmSee
 template <typename T>
 void seed_problem(Data &data, PgkmProblem &problem, const PgkmSeedParams &params)
 {
-    const auto at_most_n = static_cast<std::int32_t>(std::min(std::int64_t{problem.k}, all_rows(problem)));
+    const std::int64_t n = data.copies.rows != 0 ? data.copies.rows : all_rows(problem);
+    const auto at_most_n = static_cast<std::int32_t>(std::min(std::int64_t{problem.k}, n));
     const Claim claim = claim_rows(data, at_most_n);
     if (params.init < PGKM_INIT_KMEANS_PLUS_PLUS || params.init > PGKM_INIT_FIRST)
         throw Error(PGKM_INVALID, "seed() does not take given centroids");
@@ -192,8 +215,11 @@ void seed_problem(Data &data, PgkmProblem &problem, const PgkmSeedParams &params
     }
     std::vector<std::int64_t> rows;
     if (params.init == PGKM_INIT_RANDOM) {
-        rows = random_places(problem.n_rows, at_most_n, params, [&] { data.context.poll(); });
-        look_up_rows(data.context, canonical_order<T>(data, problem.first_row, problem.n_rows).get(), rows);
+        rows = random_places(n, at_most_n, params, [&] { data.context.poll(); });
+        if (data.copies.rows != 0)
+            find_entries(data, rows);
+        else
+            look_up_rows(data.context, canonical_order<T>(data, problem.first_row, n).get(), rows);
     } else if (params.init == PGKM_INIT_FIRST) {
         for (std::int64_t i = 0; i < at_most_n; ++i)
             rows.push_back(i);

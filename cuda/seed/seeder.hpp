@@ -150,6 +150,8 @@ class Seeder {
             part.values += first * rows.d;
             if (part.weights != nullptr)
                 part.weights += first;
+            if (part.counts != nullptr)
+                part.counts += first;
             part.nearest += first;
             part.n = count;
             body(part);
