@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "backend/generate/compiler.hpp"
+#include "entries/entries.hpp"
 #include "groups/groups.hpp"
 #include "plugin/operations.hpp"
 #include "plugin/probe.hpp"
@@ -74,6 +75,16 @@ PgkmStatus with_rows(PgkmData *rows, PgkmError *error, Body &&body)
     });
 }
 
+// The same for a call that reads the rows.
+template <typename Body>
+PgkmStatus with_all_rows(PgkmData *rows, PgkmError *error, Body &&body)
+{
+    return with_rows(rows, error, [&](Data &data, auto element) {
+        forget_entries(data);
+        body(data, element);
+    });
+}
+
 // together(which) sees to the problems of which a block takes one each, and returns those that it gave back; each(p)
 // sees to one of the others.
 template <typename Together, typename Each>
@@ -93,7 +104,7 @@ void share_out(Data &data, const PgkmProblem *problems, std::int64_t n_problems,
 PgkmStatus cuda_summarise(PgkmData *rows, const PgkmProblem *problems, std::int64_t n_problems,
                           std::int32_t want_moments, PgkmSummary *summaries, PgkmError *error)
 {
-    return with_rows(rows, error, [&](Data &data, auto element) {
+    return with_all_rows(rows, error, [&](Data &data, auto element) {
         summarise_problems<decltype(element)>(data, problems, n_problems, want_moments != 0, summaries);
     });
 }
@@ -103,13 +114,18 @@ PgkmStatus cuda_seed(PgkmData *rows, PgkmProblem *problems, std::int64_t n_probl
 {
     return with_rows(rows, error, [&](Data &data, auto element) {
         using T = decltype(element);
-        share_out(
-            data, problems, n_problems,
-            [&](const auto &which) { return seed_groups<T>(data, problems, which, *params); },
-            [&](std::int64_t p) {
-                data.context.report("seeding", static_cast<int>(p), 0, 0.0);
-                seed_problem<T>(data, problems[p], *params);
-            });
+        const auto seed = [&](Data &on, PgkmProblem *own) {
+            share_out(
+                on, own, n_problems, [&](const auto &which) { return seed_groups<T>(on, own, which, *params); },
+                [&](std::int64_t p) {
+                    on.context.report("seeding", static_cast<int>(p), 0, 0.0);
+                    seed_problem<T>(on, own[p], *params);
+                });
+        };
+        if (params->init == PGKM_INIT_FIRST)
+            seed(data, problems);
+        else
+            by_entries(data, problems, n_problems, worth_entries, false, seed);
     });
 }
 
@@ -118,10 +134,12 @@ PgkmStatus cuda_fit(PgkmData *rows, PgkmProblem *problems, std::int64_t n_proble
 {
     return with_rows(rows, error, [&](Data &data, auto element) {
         using T = decltype(element);
-        share_out(
-            data, problems, n_problems,
-            [&](const auto &which) { return fit_groups<T>(data, problems, which, *params); },
-            [&](std::int64_t p) { fit_problem<T>(data, problems[p], static_cast<std::int32_t>(p), *params); });
+        const double passes = std::min<double>(params->max_iter, usual_iterations);
+        by_entries(data, problems, n_problems, passes, true, [&](Data &on, PgkmProblem *own) {
+            share_out(
+                on, own, n_problems, [&](const auto &which) { return fit_groups<T>(on, own, which, *params); },
+                [&](std::int64_t p) { fit_problem<T>(on, own[p], static_cast<std::int32_t>(p), *params); });
+        });
     });
 }
 
@@ -130,16 +148,21 @@ PgkmStatus cuda_assign(PgkmData *rows, const PgkmProblem *problems, std::int64_t
 {
     return with_rows(rows, error, [&](Data &data, auto element) {
         using T = decltype(element);
-        share_out(
-            data, problems, n_problems,
-            [&](const auto &which) {
-                assign_groups<T>(data, problems, which, assignments);
-                return std::vector<std::int64_t>();
-            },
-            [&](std::int64_t p) {
-                data.context.report("labelling", static_cast<int>(p), 0, 0.0);
-                assign_problem<T>(data, problems[p], assignments[p]);
-            });
+        by_entries(data, problems, n_problems, 0.0, false, [&](Data &on, const PgkmProblem *own) {
+            share_out(
+                on, own, n_problems,
+                [&](const auto &which) {
+                    assign_groups<T>(on, own, which, assignments);
+                    return std::vector<std::int64_t>();
+                },
+                [&](std::int64_t p) {
+                    on.context.report("labelling", static_cast<int>(p), 0, 0.0);
+                    if (&on == &data)
+                        assign_problem<T>(on, own[p], assignments[p]);
+                    else
+                        assign_entries<T>(on, own[p], assignments[p]);
+                });
+        });
     });
 }
 
@@ -147,7 +170,7 @@ PgkmStatus cuda_assign(PgkmData *rows, const PgkmProblem *problems, std::int64_t
 PgkmStatus cuda_moments(PgkmData *rows, const PgkmProblem *problems, std::int64_t n_problems, PgkmMoments *moments,
                         PgkmError *error)
 {
-    return with_rows(rows, error, [&](Data &data, auto element) {
+    return with_all_rows(rows, error, [&](Data &data, auto element) {
         data.context.chosen = {};
         sum_moments<decltype(element)>(data, problems, n_problems, moments);
     });
@@ -156,7 +179,7 @@ PgkmStatus cuda_moments(PgkmData *rows, const PgkmProblem *problems, std::int64_
 PgkmStatus cuda_em_step(PgkmData *rows, const PgkmProblem *problems, std::int64_t n_problems,
                         const PgkmMixture *mixtures, PgkmMixtureSums *sums, PgkmError *error)
 {
-    return with_rows(rows, error, [&](Data &data, auto element) {
+    return with_all_rows(rows, error, [&](Data &data, auto element) {
         em_step_problems<decltype(element)>(data, problems, n_problems, mixtures, sums);
     });
 }
@@ -169,7 +192,7 @@ PgkmStatus cuda_reduce(PgkmData *rows, const PgkmProblem *problems, std::int64_t
         return set_error(error, PGKM_UNSUPPORTED, why.c_str());
     if (rows == nullptr)
         return guarded(error, [] {});
-    return with_rows(rows, error, [&](Data &data, auto element) {
+    return with_all_rows(rows, error, [&](Data &data, auto element) {
         reduce_problems<decltype(element)>(data, problems, n_problems, *reduction, reduced);
     });
 }

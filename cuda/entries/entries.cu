@@ -1,0 +1,274 @@
+// entries.cu - makes entries of rows that repeat, and brings labels of entries back to the rows.
+//
+// Rows are sorted by key, as for a seeding. An entry begins where the row differs from the one before it, or its weight
+// does, and at every most_copies-th place, which bounds the counts. A sum up to each place numbers the entries. Equal
+// rows whose weights alternate stay apart.
+// A sample tells first whether that pays. It is of places that are drawn each on its own, since rows may have come in
+// order, and so large that rows of which each is there four times have some 18 pairs in it.
+// Data: keys and row numbers by place, the entry's number by place and by row; values of entries one after the other.
+// Threads: a place, a row or a value a thread; they share nothing.
+// Paper: Chao 1984 (how many rows differ, from a sample).
+#include "entries/entries.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <cub/device/device_scan.cuh>
+
+#include "numeric/philox.hpp"
+#include "numeric/row_key.hpp"
+#include "plan/stages.hpp"
+#include "plugin/upload.hpp"
+#include "seed/canonical.hpp"
+#include "seed/gather.cuh"
+
+namespace pgkm::cuda {
+namespace {
+
+constexpr int threads = 256;
+
+// Of fewer rows nothing is long.
+constexpr std::int64_t least_rows = 1 << 14;
+// Rows by entries at least: what is expected before they are made, and what was found.
+constexpr double expected_copies = 4.0;
+constexpr std::int64_t least_copies = 2;
+
+constexpr double sampled_of_root = 3.0, most_sampled = 1 << 15;
+constexpr std::int64_t least_repeated = 8;     // rows of the sample that equal another one: fewer say nothing
+constexpr std::int64_t rows_at_once = 1 << 22; // whose labels are brought to the host
+
+// How often each key has come.
+class Tally {
+  public:
+    explicit Tally(std::size_t most)
+    {
+        std::size_t size = 2;
+        while (size < 2 * most)
+            size *= 2;
+        slots_.resize(size);
+    }
+    // As often before.
+    std::uint32_t add(std::uint64_t key)
+    {
+        std::size_t at = key & (slots_.size() - 1);
+        while (slots_[at].count != 0 && slots_[at].key != key)
+            at = (at + 1) & (slots_.size() - 1);
+        slots_[at].key = key;
+        return slots_[at].count++;
+    }
+
+  private:
+    struct Slot {
+        std::uint64_t key = 0;
+        std::uint32_t count = 0;
+    };
+    std::vector<Slot> slots_;
+};
+
+// How many rows differ, in values or weight; infinity where too few of the sample repeat to tell. With u contents in
+// it, f1 of them once and f2 twice, u + f1 (f1 - 1) / (2 (f2 + 1)): near where rows repeat about equally often.
+template <typename T>
+double guess_distinct(Data &rows)
+{
+    const std::int64_t n = rows.host.n;
+    const auto wanted =
+        static_cast<std::size_t>(std::min(sampled_of_root * std::sqrt(static_cast<double>(n)), most_sampled));
+    std::vector<std::uint32_t> sample;
+    Tally places(wanted), keys(wanted);
+    for (std::uint64_t i = 0; i < wanted; ++i) {
+        const auto place = static_cast<std::uint64_t>(scale_draw(finish_key(i), static_cast<UInt128>(n)));
+        if (places.add(place) == 0)
+            sample.push_back(static_cast<std::uint32_t>(place));
+    }
+    std::vector<std::uint64_t> found = keys_of<T>(rows, sample);
+    std::int64_t contents = 0, once = 0, twice = 0;
+    for (std::size_t i = 0; i < found.size(); ++i) {
+        std::uint64_t key = found[i];
+        if (rows.host.weights != nullptr)
+            key = finish_key(key + key_bits(rows.host.weights[sample[i]]));
+        const std::uint32_t before = keys.add(key);
+        contents += before == 0 ? 1 : 0;
+        once += before == 0 ? 1 : before == 1 ? -1 : 0;
+        twice += before == 1 ? 1 : before == 2 ? -1 : 0;
+    }
+    if (static_cast<std::int64_t>(found.size()) - contents < least_repeated)
+        return std::numeric_limits<double>::infinity();
+    return static_cast<double>(contents) +
+           static_cast<double>(once) * static_cast<double>(once - 1) / (2.0 * static_cast<double>(twice + 1));
+}
+
+// begins[p] = 1 where an entry begins, else 0.
+__global__ void __launch_bounds__(threads) begin_kernel(const std::uint64_t *keys, const std::uint32_t *rows,
+                                                        const double *weights, std::int64_t n, std::uint32_t *begins)
+{
+    const std::int64_t stride = std::int64_t{gridDim.x} * threads;
+    for (std::int64_t p = std::int64_t{blockIdx.x} * threads + threadIdx.x; p < n; p += stride)
+        begins[p] = p % most_copies == 0 || keys[p] != keys[p - 1] ||
+                            (weights != nullptr && weights[rows[p]] != weights[rows[p - 1]])
+                        ? 1
+                        : 0;
+}
+
+// From the number of entries up to each place: the entry of each row, the place at which each entry begins, with n
+// behind the last one, and the row there.
+__global__ void __launch_bounds__(threads)
+    number_kernel(const std::uint32_t *up_to, const std::uint32_t *rows, std::int64_t n, std::uint32_t *entry_of,
+                  std::uint32_t *starts, std::uint32_t *first)
+{
+    const std::int64_t stride = std::int64_t{gridDim.x} * threads;
+    for (std::int64_t p = std::int64_t{blockIdx.x} * threads + threadIdx.x; p < n; p += stride) {
+        const std::uint32_t entry = up_to[p] - 1, row = rows[p];
+        entry_of[row] = entry;
+        if (p == 0 || up_to[p - 1] != up_to[p]) {
+            starts[entry] = static_cast<std::uint32_t>(p);
+            first[entry] = row;
+        }
+        if (p + 1 == n)
+            starts[entry + 1] = static_cast<std::uint32_t>(n);
+    }
+}
+
+template <typename T>
+__global__ void __launch_bounds__(threads)
+    fill_kernel(const T *values, const double *weights, std::int32_t d, const std::uint32_t *starts,
+                const std::uint32_t *first, std::int64_t n, T *to, double *to_weights, std::uint16_t *counts)
+{
+    const std::int64_t stride = std::int64_t{gridDim.x} * threads;
+    for (std::int64_t i = std::int64_t{blockIdx.x} * threads + threadIdx.x; i < n * d; i += stride) {
+        const std::int64_t entry = i / d, f = i - entry * d, row = first[entry];
+        to[i] = values[row * d + f];
+        if (f != 0)
+            continue;
+        counts[entry] = static_cast<std::uint16_t>(starts[entry + 1] - starts[entry]);
+        if (weights != nullptr)
+            to_weights[entry] = weights[row];
+    }
+}
+
+// up_to[p] becomes the sum of up_to[0] to up_to[p].
+void sum_up_to(Context &context, const DeviceArray<std::uint32_t> &up_to)
+{
+    std::size_t bytes = 0;
+    const auto scan = [&](void *storage) {
+        checked("cub::DeviceScan", [&] {
+            return cub::DeviceScan::InclusiveSum(storage, bytes, up_to.get(), up_to.get(),
+                                                 static_cast<std::int64_t>(up_to.count()), context.compute.get());
+        });
+    };
+    scan(nullptr);
+    const DeviceArray<char> storage(context.budget, bytes);
+    scan(storage.get());
+}
+
+// The entries; nullptr where they are more than these, rows of equal keys differ, or there is no room.
+template <typename T>
+std::unique_ptr<Data> make_entries(Data &rows, std::int64_t most)
+{
+    Context &context = rows.context;
+    const cudaStream_t stream = context.compute.get();
+    const std::int64_t n = rows.host.n;
+    const auto count = static_cast<std::size_t>(n);
+    const bool weighted = rows.host.weights != nullptr;
+    const int blocks = blocks_for(n, threads, context.facts.multiprocessors * 16);
+    std::optional<KeyedRows> keyed = sort_by_key<T>(rows, 0, n);
+    if (!keyed || keyed->open)
+        return nullptr;
+    DeviceArray<std::uint32_t> up_to(context.budget, count);
+    enqueue(begin_kernel, blocks, threads, 0, stream, keyed->keys.get(), keyed->rows.get(), rows.weights.get(), n,
+            up_to.get());
+    keyed->keys = {};
+    sum_up_to(context, up_to);
+    const std::int64_t size = context.fetch(up_to.get() + (n - 1), 1)[0];
+    const auto entries = static_cast<std::size_t>(size);
+    const std::uint64_t bytes = sizeof(std::uint32_t) * count + (rows.row_bytes() + 18) * entries;
+    if (size > most || !context.make_room(2 * bytes))
+        return nullptr;
+    Data::Copies copies;
+    copies.rows = n;
+    copies.claim = Claim(context.host_budget, sizeof(std::uint32_t) * entries);
+    copies.counts = DeviceArray<std::uint16_t>(context.budget, entries);
+    copies.entry_of = DeviceArray<std::uint32_t>(context.budget, count);
+    const DeviceArray<std::uint32_t> starts(context.budget, entries + 1), first(context.budget, entries);
+    enqueue(number_kernel, blocks, threads, 0, stream, up_to.get(), keyed->rows.get(), n, copies.entry_of.get(),
+            starts.get(), first.get());
+    DeviceArray<char> values(context.budget, entries * rows.row_bytes());
+    DeviceArray<double> weights(context.budget, weighted ? entries : 0);
+    enqueue(fill_kernel<T>, blocks_for(size * rows.host.d, threads, context.facts.multiprocessors * 16), threads, 0,
+            stream, reinterpret_cast<const T *>(rows.values.get()), rows.weights.get(), rows.host.d, starts.get(),
+            first.get(), size, reinterpret_cast<T *>(values.get()), weights.get(), copies.counts.get());
+    copies.host_row = context.fetch(first);
+    return std::make_unique<Data>(rows, size, std::move(values), std::move(weights), std::move(copies));
+}
+
+// to[row] = from[entry of the row], on the host.
+template <typename V>
+void spread(Data &entries, const DeviceArray<V> &from, V *to)
+{
+    Context &context = entries.context;
+    const std::int64_t n = entries.copies.rows;
+    const DeviceArray<V> some(context.budget, static_cast<std::size_t>(std::min(n, rows_at_once)));
+    for (std::int64_t row = 0; row < n; row += rows_at_once) {
+        const std::int64_t count = std::min(rows_at_once, n - row);
+        gather(context, from.get(), entries.copies.entry_of.get() + row, count, some.get());
+        context.wait(context.compute.get()); // a copy would wait without a look at the cancel flag
+        download(context, to + row, some.get(), static_cast<std::size_t>(count) * sizeof(V));
+    }
+}
+
+} // namespace
+
+Data *entries_of(Data &rows, const PgkmProblem &problem, double passes, bool fits)
+{
+    const Context &context = rows.context;
+    const std::int64_t n = rows.host.n;
+    if (n < least_rows || n > most_seed_rows || !rows.resident || problem.n_rows != n || problem.peers != nullptr ||
+        !context.forced.nothing() || !context.facts.takes(Mechanism::entries))
+        return nullptr;
+    const Shape shape = {n, rows.host.d, problem.k, rows.element_bytes() == 8, rows.host.weights != nullptr};
+    const std::int64_t repaying = fits ? repaying_copies(shape, context.facts) : least_copies;
+    const auto make = [&](auto element) {
+        using T = decltype(element);
+        const double per_entry = static_cast<double>(n) / guess_distinct<T>(rows);
+        rows.may_repeat = per_entry >= expected_copies;
+        if (!rows.may_repeat || per_entry < static_cast<double>(repaying))
+            return;
+        rows.entries = make_entries<T>(rows, n / least_copies);
+        rows.may_repeat = rows.entries != nullptr;
+    };
+    if (rows.entries == nullptr && rows.may_repeat && passes * problem.k >= worth_entries &&
+        !within_limit([&] { with_element(rows, make); }))
+        rows.may_repeat = false;
+    return rows.entries != nullptr && rows.entries->host.n <= n / repaying ? rows.entries.get() : nullptr;
+}
+
+void forget_entries(Data &rows)
+{
+    rows.entries.reset();
+}
+
+template <typename T>
+void assign_entries(Data &entries, const PgkmProblem &problem, const PgkmAssignment &wanted)
+{
+    DeviceMemory &memory = entries.context.budget;
+    const auto count = static_cast<std::size_t>(entries.host.n);
+    const DeviceArray<std::int32_t> labels(memory, wanted.labels == nullptr ? 0 : count);
+    const DeviceArray<double> distances(memory, wanted.distances == nullptr ? 0 : count);
+    PgkmAssignment found = wanted;
+    found.labels = labels.get();
+    found.distances = distances.get();
+    assign_problem<T>(entries, problem, found);
+    if (wanted.labels != nullptr)
+        spread(entries, labels, wanted.labels);
+    if (wanted.distances != nullptr)
+        spread(entries, distances, wanted.distances);
+}
+
+template void assign_entries<float>(Data &, const PgkmProblem &, const PgkmAssignment &);
+template void assign_entries<double>(Data &, const PgkmProblem &, const PgkmAssignment &);
+
+} // namespace pgkm::cuda
