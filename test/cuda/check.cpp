@@ -4,7 +4,7 @@
 //   check PLUGIN [tiny|quick|full] [seed] [first-last]    the cases by number; all without it
 //   check count                                           how many cases `full` has
 //   check                                                 the reference beside itself, in a moment
-//   check PLUGIN lean|poisoned|products|absent       check_faults.hpp
+//   check PLUGIN lean|poisoned|products|entries|absent    check_faults.hpp
 //   check PLUGIN faults [seed] [first-last]          likewise; its jobs by number
 //   check PLUGIN reductions                          check_reductions.hpp alone
 //
@@ -79,6 +79,10 @@ void check_case(const PgkmBackend *backend, const Case &c, int index, Extent ext
     const std::string name =
         c.name + type + " n=" + std::to_string(c.n) + " d=" + std::to_string(c.d) + " k=" + std::to_string(c.k);
     compare(name, want, run(backend, c, rows, {{}, 0, max_iter, -1}));
+    if ((c.distinct != 0 || c.step > 0.0) && c.n >= 1 << 14) {
+        const LeftOut left_out("entries");
+        compare(name + " by rows", want, run(backend, c, rows, {{}, 0, max_iter, -1}));
+    }
     const std::uint64_t bytes = static_cast<std::uint64_t>(c.n) * static_cast<std::uint64_t>(c.d) * 4;
     if (c.max_iter == 0 && bytes > 2000000 && c.d >= 4) // the rows do not fit: streamed
         compare(name + " streamed", want, run(backend, c, rows, {{}, bytes * 3 / 4, max_iter, -1}));
@@ -160,6 +164,8 @@ int main(int argc, char **argv)
         return check_poisoned(backend) != 0;
     if (mode == "products")
         return check_products(backend) != 0;
+    if (mode == "entries")
+        return check_entries(backend) != 0;
     if (mode == "absent")
         return check_absent(backend) != 0;
     print_probe(backend);

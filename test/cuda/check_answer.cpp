@@ -1,6 +1,7 @@
 #include "check_answer.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 
 #include "numeric/contract.hpp"
@@ -90,6 +91,8 @@ class Run {
     {
         if (progress->chosen.assignment != nullptr)
             static_cast<Run *>(run)->answer_.assignment = progress->chosen.assignment;
+        if (progress->chosen.execution != nullptr)
+            static_cast<Run *>(run)->answer_.execution = progress->chosen.execution;
     }
 
     bool summarise()
@@ -208,6 +211,21 @@ bool same(const std::vector<V> &a, const std::vector<V> &b)
 }
 
 } // namespace
+
+LeftOut::LeftOut(const std::string &mechanism)
+{
+    if (const char *names = std::getenv("PGKM_CUDA_WITHOUT"))
+        before_ = names;
+    setenv("PGKM_CUDA_WITHOUT", (before_ ? *before_ + "," + mechanism : mechanism).c_str(), 1);
+}
+
+LeftOut::~LeftOut()
+{
+    if (before_)
+        setenv("PGKM_CUDA_WITHOUT", before_->c_str(), 1);
+    else
+        unsetenv("PGKM_CUDA_WITHOUT");
+}
 
 Answer run(const PgkmBackend *backend, const Case &c, const Rows &rows, const Setting &setting)
 {

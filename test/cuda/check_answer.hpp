@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,7 +21,7 @@ struct Answer {
     std::vector<double> distances;
     std::vector<PgkmInt128> sums;
     std::vector<std::int64_t> sizes;
-    std::string assignment; // the strategy that the fit told of; not compared
+    std::string assignment, execution; // the strategies that the fit told of; not compared
 };
 
 // How a case is run: forced strategies, and limits in bytes.
@@ -29,6 +30,19 @@ struct Setting {
     std::uint64_t device_limit = 0;
     int max_iter = 12;
     std::int32_t device = -1;
+};
+
+// While it lives, contexts are opened without a mechanism (cuda/plugin/tuning.hpp), beside those that are left out
+// already.
+class LeftOut {
+  public:
+    explicit LeftOut(const std::string &mechanism);
+    ~LeftOut();
+    LeftOut(const LeftOut &) = delete;
+    LeftOut &operator=(const LeftOut &) = delete;
+
+  private:
+    std::optional<std::string> before_;
 };
 
 // open, load, summarise, seed, fit and assign; what follows a call that failed is left out.

@@ -213,6 +213,8 @@ std::vector<Case> make_cases(Extent extent)
         add(c);
     for (const Case &c : tie_cases())
         add(c);
+    for (const Case &c : repeat_cases(extent))
+        add(c);
     // Enough rows and clusters for leaves of a tree.
     cases.push_back({.name = "leaves", .n = 170000, .d = 2, .k = 100, .init = PGKM_INIT_RANDOM});
     cases.push_back({.name = "leaves ties", .n = 66001, .d = 3, .k = 290, .init = PGKM_INIT_RANDOM, .step = 1.0});

@@ -28,12 +28,14 @@ struct Case {
     bool far_start = false; // centroids that leave clusters empty
     double tol = 0.0;
     bool mixed_scale = false;
-    double step = 0.0;        // values are multiples of it, so that many rows and distances are equal; 0: any values
-    int constants = 0;        // so many of the last features are the same everywhere
-    bool far_row = false;     // the last row is far from all others
-    bool minus_zeros = false; // every second 0 is -0
-    bool same_keys = false;   // different rows, but all with one key in the canonical order (numeric/row_key.hpp)
-    bool any_order = false;   // the rows in another order give the same first centroids
+    double step = 0.0;         // values are multiples of it, so that many rows and distances are equal; 0: any values
+    int constants = 0;         // so many of the last features are the same everywhere
+    bool far_row = false;      // the last row is far from all others
+    bool minus_zeros = false;  // every second 0 is -0
+    bool last_bit = false;     // of every third row the last value is the next one above
+    bool like_weights = false; // with `distinct`: equal rows have equal weights
+    bool same_keys = false;    // different rows, but all with one key in the canonical order (numeric/row_key.hpp)
+    bool any_order = false;    // the rows in another order give the same first centroids
     int max_iter = 0; // so many iterations, and as the plugin chooses strategies alone; 0: as many as the extent allows
 };
 
@@ -63,6 +65,9 @@ std::vector<Case> make_cases(Extent extent);
 // Those among quick and full ones that are about first centroids, and about ties of rows for empty clusters.
 std::vector<Case> seed_cases();
 std::vector<Case> tie_cases();
+
+// About rows that repeat so often that one stands for many (cuda/entries).
+std::vector<Case> repeat_cases(Extent extent);
 
 // Those that run long enough for rows to rest, and for bundles of columns to be left out.
 std::vector<Case> long_cases();

@@ -65,6 +65,14 @@ std::vector<Job> make_jobs()
     jobs.push_back(
         make_job({.name = "streamed", .n = 9000, .d = 20, .k = 6, .weighted = true, .init = PGKM_INIT_KMEANS_PLUS_PLUS},
                  {}, 500000, 7));
+    jobs.push_back(make_job({.name = "repeated",
+                             .n = 17000,
+                             .d = 3,
+                             .k = 12,
+                             .distinct = 40,
+                             .init = PGKM_INIT_KMEANS_PARALLEL,
+                             .far_start = true},
+                            {}, 0, 3));
     return jobs;
 }
 
@@ -87,6 +95,8 @@ std::vector<Job> make_optional_jobs()
     jobs.push_back(make_job({.name = "entries", .n = 900, .d = 20, .k = 6}, by_label, 0));
     jobs.push_back(
         make_job({.name = "candidates", .n = 9000, .d = 20, .k = 40, .init = PGKM_INIT_KMEANS_PARALLEL}, {}, 0));
+    jobs.push_back(
+        make_job({.name = "repeated", .n = 17000, .d = 20, .k = 12, .distinct = 90, .init = PGKM_INIT_RANDOM}, {}, 0));
     jobs.push_back( // not by rows that blocks hold
         make_job({.name = "trials", .n = 9000, .d = 100, .k = 10, .init = PGKM_INIT_KMEANS_PLUS_PLUS}, in_passes, 0));
     jobs.push_back(make_job(
@@ -248,6 +258,32 @@ int check_products(const PgkmBackend *backend)
         failures += !right;
     }
     std::printf("products: %d failures\n", failures);
+    return failures;
+}
+
+int check_entries(const PgkmBackend *backend)
+{
+    const Job repeated = make_job({.name = "rows that repeat", .n = 20000, .d = 3, .k = 20, .distinct = 100}, {}, 0),
+              single = make_job({.name = "rows that differ", .n = 20000, .d = 3, .k = 20}, {}, 0),
+              some =
+                  make_job({.name = "rows of which few repeat", .n = 20000, .d = 3, .k = 20, .distinct = 9000}, {}, 0);
+    const struct {
+        const Job &job;
+        const char *without, *execution;
+    } expected[] = {{repeated, "none", "multi_pass"},
+                    {repeated, "entries", "single_pass"},
+                    {single, "none", "single_pass"},
+                    {some, "none", "single_pass"}};
+    int failures = 0;
+    for (const auto &[job, without, execution] : expected) {
+        const LeftOut left_out(without);
+        const Answer got = run(backend, job.shape, job.rows, job.setting);
+        const bool right = got.execution == execution && differences(job.want, got).empty();
+        std::printf("%s%s, without %s: %s, status %d %s\n", right ? "" : "FAIL ", job.shape.name.c_str(), without,
+                    got.execution.c_str(), got.status, got.text.c_str());
+        failures += !right;
+    }
+    std::printf("entries: %d failures\n", failures);
     return failures;
 }
 

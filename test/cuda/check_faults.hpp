@@ -22,6 +22,10 @@ int check_poisoned(const PgkmBackend *backend);
 // is off must take over, and be right.
 int check_products(const PgkmBackend *backend);
 
+// Whether rows that repeat go by those that differ, and others do not: entries run their stages apart where such rows
+// have a kernel for all of an iteration.
+int check_entries(const PgkmBackend *backend);
+
 // A device that does not exist.
 int check_absent(const PgkmBackend *backend);
 

@@ -100,8 +100,15 @@ Rows make_rows(const Case &c, unsigned seed)
         for (std::int64_t i = 0; i < c.n; ++i)
             rows.weights.push_back((0.25 + std::fabs(normal(random))) *
                                    std::pow(10.0, -c.decades * static_cast<double>(i % 11) / 10.0));
+    for (std::int64_t i = c.distinct; c.like_weights && i < c.n; ++i)
+        rows.weights[static_cast<std::size_t>(i)] = rows.weights[static_cast<std::size_t>(i % c.distinct)];
     if (c.element == PGKM_FLOAT32)
         rows.f32.assign(rows.f64.begin(), rows.f64.end());
+    for (std::size_t last = d - 1; c.last_bit && last < rows.f64.size(); last += 3 * d)
+        if (c.element == PGKM_FLOAT32)
+            rows.f32[last] = std::nextafter(rows.f32[last], INFINITY);
+        else
+            rows.f64[last] = std::nextafter(rows.f64[last], static_cast<double>(INFINITY));
     show(c, rows);
     return rows;
 }

@@ -125,6 +125,87 @@ std::vector<Case> seed_cases()
     return cases;
 }
 
+// So few rows differ that one stands for many, or for 300,000; they may differ in the last bit alone, have weights, or
+// leave clusters empty. Of the full ones so many differ that a seeding filters them, and that sums follow them.
+std::vector<Case> repeat_cases(Extent extent)
+{
+    std::vector<Case> cases;
+    for (const PgkmInit init :
+         {PGKM_INIT_KMEANS_PLUS_PLUS, PGKM_INIT_KMEANS_PARALLEL, PGKM_INIT_RANDOM, PGKM_INIT_FIRST}) {
+        const bool any_order = init != PGKM_INIT_FIRST;
+        cases.push_back({.name = "repeat",
+                         .n = 20000,
+                         .d = 9,
+                         .k = any_order ? 40 : 120, // a fit alone makes entries where it has much to do
+                         .distinct = 300,
+                         .init = init,
+                         .any_order = any_order});
+        cases.push_back({.name = "repeat, weighted",
+                         .n = 17000,
+                         .d = 20,
+                         .k = 17,
+                         .weighted = true,
+                         .distinct = 300,
+                         .init = init,
+                         .like_weights = true});
+        cases.push_back({.name = "repeat, wide", .n = 16500, .d = 130, .k = 24, .distinct = 500, .init = init});
+        cases.push_back({.name = "repeat, zeros",
+                         .n = 20000,
+                         .d = 3,
+                         .k = 20,
+                         .apart = 1.0,
+                         .init = init,
+                         .step = 2.0,
+                         .minus_zeros = true,
+                         .any_order = any_order});
+        cases.push_back({.name = "repeat but for the last bit",
+                         .n = 20000,
+                         .d = 4,
+                         .k = 30,
+                         .distinct = 150,
+                         .init = init,
+                         .last_bit = true});
+        cases.push_back({.name = "repeat, empty clusters",
+                         .n = 18000,
+                         .d = 5,
+                         .k = 14,
+                         .distinct = 9,
+                         .init = init,
+                         .far_start = true});
+        cases.push_back(
+            {.name = "repeat, negative tol", .n = 17000, .d = 3, .k = 13, .distinct = 50, .init = init, .tol = -1.0});
+        cases.push_back({.name = "repeat, cosine",
+                         .n = 17000,
+                         .d = 12,
+                         .k = 13,
+                         .distinct = 200,
+                         .init = init,
+                         .metric = PGKM_COSINE});
+        cases.push_back({.name = "repeat 100,000 times", .n = 200000, .d = 2, .k = 2, .distinct = 2, .init = init});
+        if (extent != Extent::full)
+            continue;
+        cases.push_back({.name = "repeat 300,000 times",
+                         .n = 600000,
+                         .d = 2,
+                         .k = 2,
+                         .weighted = true,
+                         .distinct = 2,
+                         .init = init,
+                         .like_weights = true});
+        cases.push_back({.name = "repeat among many", .n = 320000, .d = 8, .k = 20, .distinct = 40000, .init = init});
+        cases.push_back({.name = "repeat among many, weighted",
+                         .n = 320000,
+                         .d = 10,
+                         .k = 70,
+                         .weighted = true,
+                         .decades = 6.0,
+                         .distinct = 40000,
+                         .init = init,
+                         .like_weights = true});
+    }
+    return cases;
+}
+
 // Rows for empty clusters where many lie equally far: more than are asked for at a time, and their clusters need the
 // content, the weight, or both to choose.
 std::vector<Case> tie_cases()
