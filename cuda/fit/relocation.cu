@@ -37,7 +37,6 @@ struct FoundRow {
     double square;
     std::int32_t row; // of its slice
     std::int32_t label;
-    std::int32_t copies;
 };
 
 // Keys of rows: the larger is taken first. 0 stands for a row at no distance, which is never taken.
@@ -84,17 +83,20 @@ __device__ bool goes_before(const View<T> &rows, std::int64_t row, double square
 }
 
 // Of rows [first, first + n) those with at least this key that go before the last one, in no order, and how many they
-// are.
+// are. copies: of entries, for how many rows each stands.
 template <typename T>
 __global__ void __launch_bounds__(threads)
     take_kernel(View<T> rows, const double *squares, const std::int32_t *labels, std::int64_t first, std::int64_t n,
-                unsigned long long least, Last<T> last, FoundRow *found, std::uint32_t *count)
+                unsigned long long least, Last<T> last, FoundRow *found, std::uint16_t *copies, std::uint32_t *count)
 {
     const std::int64_t stride = std::int64_t{gridDim.x} * threads;
     for (std::int64_t row = first + std::int64_t{blockIdx.x} * threads + threadIdx.x; row < first + n; row += stride)
-        if (key_of(squares[row]) >= least && goes_before(rows, row, squares[row], last))
-            found[atomicAdd(count, 1u)] = {squares[row], static_cast<std::int32_t>(row), labels[row],
-                                           copies_of(rows.counts, row)};
+        if (key_of(squares[row]) >= least && goes_before(rows, row, squares[row], last)) {
+            const std::uint32_t at = atomicAdd(count, 1u);
+            found[at] = {squares[row], static_cast<std::int32_t>(row), labels[row]};
+            if (rows.counts != nullptr)
+                copies[at] = rows.counts[row];
+        }
 }
 
 int far_blocks(const Context &context, std::int64_t n)
@@ -190,11 +192,13 @@ std::vector<FarRow> farthest_rows(DeviceProblem<T> &problem, std::size_t most)
     const PgkmPoints &points = problem.data.host;
     const std::size_t slice_rows = problem.labels.count(), room = rows_at_once(most, slice_rows);
     const auto d = static_cast<std::size_t>(problem.d);
+    const std::size_t counted = problem.data.copies.rows != 0 ? room : 0;
     context.make_room(slice_rows * sizeof(double) + digits * sizeof(std::uint32_t) + room * sizeof(FoundRow) +
-                      d * sizeof(T));
+                      counted * sizeof(std::uint16_t) + d * sizeof(T));
     DeviceArray<double> squares(context.budget, slice_rows);
     DeviceArray<std::uint32_t> counts(context.budget, digits);
     DeviceArray<FoundRow> taken(context.budget, room);
+    const DeviceArray<std::uint16_t> copies(context.budget, counted);
     DeviceArray<T> last_values(context.budget, d);
     FirstFarRows<T> found({points, problem.problem.first_row}, most);
     const Control *control = problem.control.get();
@@ -216,10 +220,15 @@ std::vector<FarRow> farthest_rows(DeviceProblem<T> &problem, std::size_t most)
             }
             counts.fill_zero(stream);
             enqueue(take_kernel<T>, far_blocks(context, some), threads, 0, stream, rows, squares.get(),
-                    problem.labels.get(), done, some, bound.key, last, taken.get(), counts.get());
+                    problem.labels.get(), done, some, bound.key, last, taken.get(), copies.get(), counts.get());
             const std::uint32_t count = context.fetch(counts.get(), 1)[0];
-            for (const FoundRow &row : context.fetch(taken.get(), count))
-                found.add({row.square, problem.data.host_row(first + row.row), row.label, row.copies});
+            const std::vector<FoundRow> come = context.fetch(taken.get(), count);
+            std::vector<std::uint16_t> of_each;
+            if (counted != 0)
+                of_each = context.fetch(copies.get(), count);
+            for (std::size_t i = 0; i < come.size(); ++i)
+                found.add({come[i].square, problem.data.host_row(first + come[i].row), come[i].label,
+                           of_each.empty() ? 1 : of_each[i]});
         }
     });
     return found.rows();
@@ -234,7 +243,8 @@ void relocate(DeviceProblem<T> &problem, Sums &sums)
     relocate_by_farthest_of_peers<T>(problem.data.host, problem.problem, sums, [&](std::size_t most) {
         claim.reset();
         claim.emplace(problem.context.host_budget,
-                      2 * most * sizeof(FarRow) + rows_at_once(most, problem.labels.count()) * sizeof(FoundRow));
+                      2 * most * sizeof(FarRow) +
+                          rows_at_once(most, problem.labels.count()) * (sizeof(FoundRow) + sizeof(std::uint16_t)));
         return farthest_rows(problem, most);
     });
 }

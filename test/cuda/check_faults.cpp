@@ -72,7 +72,7 @@ std::vector<Job> make_jobs()
                              .distinct = 40,
                              .init = PGKM_INIT_KMEANS_PARALLEL,
                              .far_start = true},
-                            {}, 0, 3));
+                            {}, 0, 31));
     return jobs;
 }
 
