@@ -44,10 +44,10 @@ void assign(Data &data, const PgkmProblem *problems, std::int64_t n_problems, Pg
 // Labels of all rows, of a caller who has iterations made one at a time.
 struct KeptLabels {
     LargeArray<std::int32_t> values;
-    const void *kept = nullptr; // of the data, what goes on from them
+    const void *kept = nullptr; // the iteration in the data that they belong to
 };
-// One such iteration: the sums under the problem's centroids, the first or with the bounds and sums of the last one,
-// where that is the one before. Whether a label has changed since.
+// One such iteration: the sums under the problem's centroids. It goes on from the last one if the labels are that
+// one's, else it begins anew. Whether a label has changed since.
 bool iterate_on(Data &data, const PgkmProblem &problem, bool first, KeptLabels &labels, PgkmAssignment &sums);
 
 // sizes/: fit() and assign() with bounds of the clusters' sizes (PgkmBackend.fit_sizes).

@@ -1,5 +1,5 @@
-// told.hpp - checks of what another process has told. It decides where memory is read and written, and anybody may send
-// it: so shapes, and values that would leave no nearest centroid, are checked. All throw Error(PGKM_INVALID).
+// told.hpp - checks of what another process has told. A message decides where memory is read and written, and anybody
+// may send it: so shapes, and values that would leave no nearest centroid, are checked. All throw Error(PGKM_INVALID).
 #pragma once
 
 #include <cmath>

@@ -11,16 +11,20 @@
 namespace pgkm::cpu {
 namespace {
 
-// So much of the memory is left for the fit: what holds the rows may take the rest.
-constexpr std::uint64_t part_of_memory = 4;
+// There is room for so many times what the rows that differ take: the fit needs some as well.
+constexpr std::uint64_t times_room = 4;
+// Of a row in the table of those that differ, while it grows.
+constexpr std::uint64_t table_bytes = 64;
+constexpr std::size_t values_per_poll = std::size_t{1} << 20;
 
 template <typename T>
-Buffer<T> grown(Budget &budget, const Buffer<T> &from, std::size_t used, std::size_t size)
+Buffer<T> grown(const Context &context, Budget &budget, const Buffer<T> &from, std::size_t used, std::size_t size)
 {
-    if (!budget.allows(part_of_memory * size * sizeof(T)))
-        throw Error(PGKM_LIMIT, "no room for entries");
     Buffer<T> to(budget, size);
-    std::copy_n(from.begin(), used, to.begin());
+    for (std::size_t begin = 0; begin < used; begin += values_per_poll) {
+        context.poll();
+        std::copy_n(from.begin() + begin, std::min(values_per_poll, used - begin), to.begin() + begin);
+    }
     return to;
 }
 
@@ -32,16 +36,20 @@ GatheredEntries::GatheredEntries(Context &context, const PgkmPoints &like) : kep
     differ_.push_back(std::make_unique<DistinctRows>(context.budget, keys_));
 }
 
-// Of twice as many rows.
+// Doubles the room.
 void GatheredEntries::make_room()
 {
     const std::int64_t room = std::max<std::int64_t>(256, 2 * room_);
     const auto used = static_cast<std::size_t>(differ_[0]->size());
-    Budget &budget = kept_.context.budget;
-    values_ = grown(budget, values_, used * keys_.row_bytes(), static_cast<std::size_t>(room) * keys_.row_bytes());
+    Context &context = kept_.context;
+    Budget &budget = context.budget;
+    if (!budget.allows(times_room * static_cast<std::uint64_t>(room) * (keys_.row_bytes() + table_bytes)))
+        throw Error(PGKM_LIMIT, "no room for entries");
+    values_ =
+        grown(context, budget, values_, used * keys_.row_bytes(), static_cast<std::size_t>(room) * keys_.row_bytes());
     kept_.points.values = values_.data();
     if (kept_.points.weights != nullptr) {
-        weights_ = grown(budget, weights_, used, static_cast<std::size_t>(room));
+        weights_ = grown(context, budget, weights_, used, static_cast<std::size_t>(room));
         kept_.points.weights = weights_.data();
     }
     room_ = room;

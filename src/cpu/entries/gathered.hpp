@@ -26,9 +26,9 @@ class GatheredEntries {
     std::int64_t seen_ = 0, room_ = 0; // rows, and how many may differ
     Buffer<std::byte> values_;         // of those that differ
     Buffer<double> weights_;
-    Data kept_; // the same, and `keys_` looks at them
+    Data kept_; // the same, which `keys_` and the one table of `differ_` refer to
     RowKeys keys_;
-    DistinctTables differ_; // one
+    DistinctTables differ_;
 };
 
 } // namespace pgkm::cpu

@@ -13,6 +13,7 @@ namespace pgkm::nodes {
 namespace {
 
 constexpr std::int64_t rows_per_poll = 1 << 14;
+constexpr std::size_t bytes_per_poll = std::size_t{1} << 22;
 
 // Leaves those rows of a chunk that lie in the buckets.
 template <typename T>
@@ -65,21 +66,47 @@ cpu::Entries *Chunks::entries()
 {
     if (gathers_ || gathered_ == nullptr) // or the first pass is not over
         return entries_.get();
-    entries_ = gathered_->take();
+    std::shared_ptr<cpu::Entries> made = gathered_->take();
     gathered_.reset();
+    if (made != nullptr && transform_entries(*made))
+        entries_ = std::move(made);
+    return entries_.get();
+}
+
+// Brings them into the space of the distance. False where memory is too short.
+bool Chunks::transform_entries(cpu::Entries &entries)
+{
     const auto transform = told_.find(Operation::transform);
-    if (entries_ != nullptr && transform != told_.end()) {
-        PgkmPoints &points = entries_->data.points;
-        Share share(session_, points, entries_state_, open_);
+    if (transform == told_.end())
+        return true;
+    try {
+        const cpu::HeldMemory room(session_.cpu().get(), entries.values.size());
+        ShareState state;
+        Share share(session_, entries.data.points, state, open_);
         transform->second(share);
         session_.unload();
-        points = clustered(points, entries_state_);
+        const std::size_t size = state.transformed == nullptr ? 0 : entries.values.size();
+        for (std::size_t begin = 0; begin < size; begin += bytes_per_poll) {
+            poll(open_.host);
+            std::memcpy(entries.values.data() + begin, state.transformed.get() + begin,
+                        std::min(bytes_per_poll, size - begin));
+        }
+    } catch (const Error &error) {
+        if (error.status() != PGKM_LIMIT)
+            throw;
+        session_.unload();
+        return false;
     }
-    return entries_.get();
+    return true;
 }
 
 bool Chunks::call_by_entries(const Call &call)
 {
+    if (call.function == Function::em_step) { // wants all memory, and has no use for entries
+        gathers_ = false;
+        gathered_.reset();
+        entries_.reset();
+    }
     cpu::Entries *const found = entries();
     if (found == nullptr)
         return false;
@@ -93,9 +120,6 @@ bool Chunks::call_by_entries(const Call &call)
         break;
     case Function::assign:
         done = cpu::assign_of(*found, *call.problems, *call.assignments);
-        break;
-    case Function::em_step:
-        done = false; // which wants all memory
         break;
     default:
         return false;

@@ -57,6 +57,7 @@ class Chunks {
     void for_chunks(const Step &body, const Prepare &prepare = nullptr);
     void gather(const PgkmPoints &chunk);
     cpu::Entries *entries();
+    bool transform_entries(cpu::Entries &entries);
     // What was told of the seeding, up to this operation.
     void tell(Share &share, Operation last) const;
 
@@ -65,12 +66,10 @@ class Chunks {
     const PgkmOpen open_;
     Session session_;
     std::map<Operation, Step> told_;
-    Centroids centroids_, centroids_before_; // of the last two iterations
-    // Until the first pass is over; then NULL where rows do not repeat.
-    bool gathers_;
-    std::unique_ptr<cpu::GatheredEntries> gathered_;
-    std::shared_ptr<cpu::Entries> entries_; // as soon as they were asked for, in the space of the distance:
-    ShareState entries_state_;
+    Centroids centroids_, centroids_before_;         // of the last two iterations
+    bool gathers_;                                   // the first pass is not over, and rows have repeated so far
+    std::unique_ptr<cpu::GatheredEntries> gathered_; // until entries are made of it
+    std::shared_ptr<cpu::Entries> entries_;          // in the space of the distance
 };
 
 } // namespace pgkm::nodes

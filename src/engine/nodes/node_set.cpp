@@ -39,8 +39,13 @@ NodeSet::NodeSet(const PgkmRequest &request, const BackendChoice &choice, const 
         if (request.nodes[i].n > 0)
             nodes_.push_back(request.nodes + i);
     most_at_once_ = most_bytes_at_once(open.memory_limit, std::ssize(nodes_));
-    if (request.stream != nullptr)
-        chunks_.emplace(*request.stream, request.points, choice, own_open(), request.algorithm != PGKM_PCA);
+    if (request.stream != nullptr) {
+        PgkmOpen own = own_open();
+        own.host.progress = [](void *arg, const PgkmProgress *progress) { // of calls by entries
+            static_cast<const NodeSet *>(arg)->report(progress->phase, progress->iteration, progress->shift);
+        };
+        chunks_.emplace(*request.stream, request.points, choice, own, request.algorithm != PGKM_PCA);
+    }
 }
 
 void NodeSet::load(const PgkmPoints &points)
