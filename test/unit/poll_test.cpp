@@ -18,7 +18,7 @@ namespace {
 using namespace pgkm::test;
 
 // A quarter of the time in which a cancel takes effect, for a third of the features that it is promised for.
-constexpr double most_seconds = 0.025 * slowdown;
+constexpr double most_seconds = 0.025;
 
 // Notes the longest time between two looks, all of which are the calling thread's.
 class Watch : public pgkm::Monitor {
@@ -46,6 +46,8 @@ void expect_looks(const std::string &what, const std::function<void(Watch &)> &r
 {
     Watch first;
     run(first);
+    if (!judges_time)
+        return;
     double least = HUGE_VAL;
     for (int i = 0; i < 4 && least > most_seconds; ++i) {
         Watch again;

@@ -38,14 +38,16 @@ void expect_covered(const PgkmRequest &request, const JobShape &shape, const cha
 {
     const double estimate = pgkm::work_of(pgkm::algorithm_of(request), request).most;
     double seconds = 0.0;
-    for (int run_number = 0; run_number < 2; ++run_number) {
+    for (int run_number = 0; run_number < (judges_time ? 2 : 1); ++run_number) {
         const double start = cpu_seconds();
         pgkm::Monitor monitor;
         run(request, monitor);
         seconds = cpu_seconds() - start;
     }
-    EXPECT_LE(seconds, 10.0 * slowdown * estimate)
-        << what << " of " << shape.n << " x " << shape.d << ", k = " << shape.k << ": estimated " << estimate << " s";
+    if (judges_time) {
+        EXPECT_LE(seconds, 10.0 * estimate) << what << " of " << shape.n << " x " << shape.d << ", k = " << shape.k
+                                            << ": estimated " << estimate << " s";
+    }
 }
 
 TEST(Work, CoversClusters)
