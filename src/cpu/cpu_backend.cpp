@@ -100,7 +100,11 @@ ThreadPool &cpu::pool_of(PgkmContext *context)
 
 cpu::HeldMemory::HeldMemory(PgkmContext *context, std::uint64_t bytes) : context_(context), bytes_(bytes)
 {
-    self(context_)->budget.take(bytes_);
+    try {
+        self(context_)->budget.take(bytes_);
+    } catch (const Error &refused) {
+        throw Error(refused.status(), refused.what(), limit_of_job);
+    }
 }
 
 cpu::HeldMemory::~HeldMemory()

@@ -18,7 +18,8 @@ namespace cpu {
 // The threads of a context of this backend, for work between its calls.
 ThreadPool &pool_of(PgkmContext *context);
 
-// So many bytes of a context's memory, which something else allocates, from here to its end. Throws Error(PGKM_LIMIT).
+// So many bytes of a context's memory, which something else allocates, from here to its end. Throws Error(PGKM_LIMIT),
+// as the limit of the job: beside a device it is the same memory that the CPU would take.
 class HeldMemory {
   public:
     HeldMemory(PgkmContext *context, std::uint64_t bytes);

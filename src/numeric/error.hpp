@@ -12,6 +12,9 @@
 
 namespace pgkm {
 
+// The SQLSTATE of an Error(PGKM_LIMIT) about memory that every backend of a job shares.
+inline constexpr char limit_of_job[] = "54000";
+
 class Error : public std::exception {
   public:
     Error(PgkmStatus status, std::string text, std::string sqlstate = {})
@@ -22,6 +25,7 @@ class Error : public std::exception {
     PgkmStatus status() const noexcept { return status_; }
     const char *sqlstate() const noexcept { return sqlstate_.c_str(); }
     const char *what() const noexcept override { return text_.c_str(); }
+    bool is_limit_of_job() const noexcept { return status_ == PGKM_LIMIT && sqlstate_ == limit_of_job; }
 
   private:
     PgkmStatus status_;

@@ -21,7 +21,9 @@ typedef enum PgkmStatus {
 typedef struct PgkmError {
     PgkmStatus status;
     char text[512];
-    char sqlstate[6]; /* of PGKM_NODE_FAILED: what that server said; empty: that of the status */
+    /* Of PGKM_NODE_FAILED what that server said, of PGKM_LIMIT 54000 where every backend of the job has that limit.
+     * Empty: that of the status. */
+    char sqlstate[6];
 } PgkmError;
 
 #endif

@@ -10,10 +10,11 @@
 
 namespace pgkm {
 
-bool is_fault_of_device(PgkmStatus status)
+bool is_fault_of_device(const Error &error)
 {
+    const PgkmStatus status = error.status();
     return status == PGKM_UNAVAILABLE || status == PGKM_UNSUPPORTED || status == PGKM_DEVICE_ERROR ||
-           status == PGKM_LIMIT || status == PGKM_OUT_OF_MEMORY;
+           (status == PGKM_LIMIT && !error.is_limit_of_job()) || status == PGKM_OUT_OF_MEMORY;
 }
 
 namespace {
@@ -153,7 +154,7 @@ void on_first_backend(const PgkmSettings &settings, const Work &work, std::strin
         try {
             return body(choices[i]);
         } catch (const Error &error) {
-            if (i + 1 == choices.size() || !is_fault_of_device(error.status()))
+            if (i + 1 == choices.size() || !is_fault_of_device(error))
                 throw;
             if (error.status() == PGKM_DEVICE_ERROR)
                 *notice = std::string("the GPU failed (") + error.what() + "); the CPU finished the job";

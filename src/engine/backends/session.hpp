@@ -110,7 +110,7 @@ class Session {
 std::int32_t useful_threads(const PgkmSettings &settings, const Work &work);
 
 // Whether another backend may do what has failed so.
-bool is_fault_of_device(PgkmStatus status);
+bool is_fault_of_device(const Error &error);
 
 // body(choice) on the first backend that can, as choose_backends() orders them: with backend = auto the CPU follows
 // a device that failed. *notice says so then. Throws what the last backend throws.

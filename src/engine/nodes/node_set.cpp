@@ -202,7 +202,7 @@ void NodeSet::merge_reply(std::size_t i, std::vector<Reply> &replies, const Merg
         // The limit is the one here: that of another server comes as its own error.
         const char *const where =
             refused.status() == PGKM_LIMIT ? ": where you call, its answer finds no room: " : ": ";
-        throw Error(refused.status(), nodes_[i]->name + std::string(where) + refused.what());
+        throw Error(refused.status(), nodes_[i]->name + std::string(where) + refused.what(), refused.sqlstate());
     }
 }
 
@@ -212,7 +212,7 @@ void NodeSet::serve_own(const Chunks::Step &here)
         Share share(*session_, points_, state_, own_open());
         here(share);
     } catch (const Error &error) {
-        own_failed_.store(!is_fault_of_device(error.status()));
+        own_failed_.store(!is_fault_of_device(error));
         throw;
     } catch (...) {
         own_failed_.store(true);
