@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "backend/host.hpp"
-#include "backend/shares.hpp"
 #include "engine/nodes/chunk_sums.hpp"
 
 namespace pgkm::nodes {
@@ -194,7 +193,7 @@ void Chunks::draw(std::int32_t bits, const std::vector<std::uint64_t> &buckets, 
         });
 }
 
-void Chunks::call(Call call, Iteration iteration)
+void Chunks::call(const Call &call, Iteration iteration, const Step &call_and_merge)
 {
     // Sums in float64 are those of all rows at once. A device sums each chunk by itself.
     if (session_.table() == cpu_backend() && call.function != Function::assign) {
@@ -202,14 +201,7 @@ void Chunks::call(Call call, Iteration iteration)
         for_chunks([&](Share &share) { sums.add(share.points()); });
         return sums.finish();
     }
-    Results results(shape_of(shape_));
-    bool first = true;
-    for_chunks([&](Share &share) {
-        ShareCall own(call, shape_of(share.points()), 0, false);
-        own.problem().n_rows = share.points().n;
-        share.call(own.room.call, iteration);
-        results.give(own, call, std::exchange(first, false));
-    });
+    for_chunks(call_and_merge);
     if (iteration == Iteration::none)
         return;
     centroids_before_ = std::move(centroids_);

@@ -33,8 +33,8 @@ class Chunks {
     // The same for the contents of buckets, of so many bits, in canonical order. Other rows are left out: their
     // distances are not asked for.
     void draw(std::int32_t bits, const std::vector<std::uint64_t> &buckets, const Step &ask_and_merge);
-    // A call of the table, whose results are added up.
-    void call(Call call, Iteration iteration);
+    // A call of the table: of each chunk, whose results the step merges, or of all rows at once.
+    void call(const Call &call, Iteration iteration, const Step &call_and_merge);
     // seed(), fit() or assign() by rows that were gathered; false: they were not, or it has to be done by passes.
     bool call_by_entries(const Call &call);
 

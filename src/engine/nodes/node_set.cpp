@@ -130,7 +130,7 @@ void NodeSet::call_all(Writer request, std::vector<Reply> &replies)
             call_node(i, part);
         gather(every_node(), replies, nullptr);
         for (std::size_t i = 0; i < nodes_.size(); ++i)
-            merge_reply(i, replies, [](Reader *) {});
+            merge_reply(i, replies, [](Reader &) {});
     }
     Writer last = in_parts ? Writer(Operation::whole) : std::move(request);
     last.limit_answer(most_at_once_);
@@ -194,7 +194,7 @@ void NodeSet::merge_reply(std::size_t i, std::vector<Reply> &replies, const Merg
             begun = Reader(whole);
             require_shape(begun.get<std::uint64_t>() == 0);
         }
-        merge(&begun);
+        merge(begun);
         begun.finish();
     } catch (const Error &refused) {
         if (refused.status() == PGKM_CANCELLED || refused.status() == PGKM_NODE_FAILED)
@@ -236,8 +236,6 @@ void NodeSet::ask_servers(Writer request, const Chunks::Step &here, const MergeR
         gather(every_node(), replies, &own);
         if (own.valid()) // what it throws may be tried again on another device: no answer is under way now
             own.get();
-        if (has_rows())
-            merge(nullptr);
         std::uint64_t at_once = 0;
         for (const Reply &reply : replies)
             at_once += reply.size;
@@ -253,35 +251,31 @@ void NodeSet::ask_servers(Writer request, const Chunks::Step &here, const MergeR
 
 bool NodeSet::call(Call call, Iteration iteration)
 {
-    if (chunks_) {
-        chunks_->call(call, iteration);
-        return true;
-    }
     const RowShape rows = shape();
-    std::optional<ShareCall> own;
-    if (has_rows()) {
-        own.emplace(call, rows, 0, false);
-        own->problem().n_rows = points_.n;
+    bool changed = false, first = true;
+    Results results(rows);
+    const auto give = [&](ShareCall &found) { results.give(found, call, std::exchange(first, false)); };
+    const auto here = [&](Share &share) {
+        ShareCall own(call, shape_of(share.points()), 0, false);
+        own.problem().n_rows = share.points().n;
+        changed = share.call(own.room.call, iteration) || changed;
+        give(own);
+    };
+    if (chunks_) {
+        chunks_->call(call, iteration, here);
+        return changed;
     }
     Writer request(Operation::call, call.function);
     MessageFields writer(Leg::write_call, rows, request);
     fields(writer, call);
     request.put(iteration);
-    bool changed = false, first = true;
-    Results results(rows);
-    ask_servers(
-        std::move(request), [&](Share &share) { changed = share.call(own->room.call, iteration); },
-        [&](Reader *reply) {
-            if (reply == nullptr) {
-                results.give(*own, call, std::exchange(first, false));
-                return own.reset();
-            }
-            changed = reply->get<std::uint8_t>() != 0 || changed;
-            ShareCall found(call, rows, 0, false);
-            MessageFields reader(Leg::read_results, rows, *reply);
-            fields(reader, found.room.call);
-            results.give(found, call, std::exchange(first, false));
-        });
+    ask_servers(std::move(request), here, [&](Reader &reply) {
+        changed = reply.get<std::uint8_t>() != 0 || changed;
+        ShareCall found(call, rows, 0, false);
+        MessageFields reader(Leg::read_results, rows, reply);
+        fields(reader, found.room.call);
+        give(found);
+    });
     return changed;
 }
 

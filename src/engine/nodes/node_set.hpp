@@ -55,15 +55,16 @@ class NodeSet {
     void report(const char *phase, std::int32_t iteration, double shift) const;
 
   private:
-    // Merges the answer of the rows here, for NULL, or of a server.
-    using MergeReply = std::function<void(Reader *)>;
+    // Merges the answer of a server.
+    using MergeReply = std::function<void(Reader &)>;
     struct Reply { // of a node, until it is called again
         const void *bytes = nullptr;
         std::size_t size = 0;
     };
 
     PgkmOpen own_open();
-    // Sends all servers the request, and calls here(share) for the rows of this one meanwhile. Then merges the answers.
+    // Sends all servers the request, and calls here(share) for the rows of this one meanwhile, which merges what it
+    // finds. Then merges the answers.
     void ask_servers(Writer request, const Chunks::Step &here, const MergeReply &merge);
     void serve_own(const Chunks::Step &here);
     void call_node(std::size_t i, const Writer &request);
@@ -98,24 +99,16 @@ void NodeSet::ask(Merge &&merge, Given &&...given)
 {
     using Function = FunctionOf<operation, T>;
     const typename Function::Values all(std::forward<Given>(given)...);
+    const auto here = [&](Share &share) { merge(Function::call(share, all)); };
     if (chunks_) {
-        const auto ask_and_merge = [&](Share &share) { merge(Function::call(share, all)); };
         if constexpr (operation == Operation::seed_runs)
-            return chunks_->draw(std::get<0>(all), std::get<2>(all), ask_and_merge);
+            return chunks_->draw(std::get<0>(all), std::get<2>(all), here);
         else
             return chunks_->ask(
-                operation, [all](Share &share) { Function::call(share, all); }, ask_and_merge);
+                operation, [all](Share &share) { Function::call(share, all); }, here);
     }
-    std::optional<typename Function::Result> own;
-    ask_servers(
-        std::apply([](const auto &...each) { return Writer(operation, each...); }, all),
-        [&](Share &share) { own = Function::call(share, all); },
-        [&](Reader *reply) {
-            if (reply == nullptr)
-                merge(*own);
-            else
-                merge(reply->get<typename Function::Result>());
-        });
+    ask_servers(std::apply([](const auto &...each) { return Writer(operation, each...); }, all), here,
+                [&](Reader &reply) { merge(reply.get<typename Function::Result>()); });
 }
 
 } // namespace pgkm::nodes
