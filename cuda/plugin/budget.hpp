@@ -172,11 +172,12 @@ class DeviceMemory : public Budget {
         in_use_[rows] = kept;
         return kept;
     }
-    // Before loaded rows go: nothing may be found under their address.
-    void drop_aside() noexcept
+    // Before loaded rows go: nothing may be found under addresses in their memory.
+    void drop_aside(const void *rows, std::size_t bytes) noexcept
     {
-        while (!aside_.empty())
-            unlist(aside_.begin());
+        const void *const end = static_cast<const char *>(rows) + bytes;
+        for (auto next = aside_.lower_bound({rows, 0}); next != aside_.end() && next->first.first < end;)
+            unlist(next++);
     }
     // Gives kept blocks back to the device, the largest first, until at most so many bytes are kept.
     void drop_spare(std::uint64_t most) noexcept
@@ -225,7 +226,8 @@ class DeviceMemory : public Budget {
     }
     void flush() noexcept
     {
-        drop_aside();
+        while (!aside_.empty())
+            unlist(aside_.begin());
         drop_spare(0);
     }
     std::multimap<std::size_t, void *> spare_;

@@ -75,11 +75,12 @@ Data::~Data()
         cudaStreamSynchronize(context.copy.get());
     if (context.compute.get() != nullptr)
         cudaStreamSynchronize(context.compute.get());
-    context.budget.drop_aside();
+    context.budget.drop_aside(values.get(), values.bytes());
     values = DeviceArray<char>();
     weights = DeviceArray<double>();
     chunks = {};
-    context.budget.drop_spare(context.budget.lasting_spare());
+    if (copies.rows == 0)
+        context.budget.drop_spare(context.budget.lasting_spare());
 }
 
 void Data::stream()
@@ -90,7 +91,7 @@ void Data::stream()
         throw Error(PGKM_LIMIT, "a device has no room for centroids and sums beside the entries");
     synchronise(context.compute.get());
     resident = false;
-    context.budget.drop_aside();
+    context.budget.drop_aside(values.get(), values.bytes());
     values = DeviceArray<char>();
     weights = DeviceArray<double>();
     make_chunks();
