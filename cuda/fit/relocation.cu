@@ -242,9 +242,10 @@ void relocate(DeviceProblem<T> &problem, Sums &sums)
     std::optional<Claim> claim;
     relocate_by_farthest_of_peers<T>(problem.data.host, problem.problem, sums, [&](std::size_t most) {
         claim.reset();
+        const std::size_t counts = problem.data.copies.rows != 0 ? sizeof(std::uint16_t) : 0;
         claim.emplace(problem.context.host_budget,
                       2 * most * sizeof(FarRow) +
-                          rows_at_once(most, problem.labels.count()) * (sizeof(FoundRow) + sizeof(std::uint16_t)));
+                          rows_at_once(most, problem.labels.count()) * (sizeof(FoundRow) + counts));
         return farthest_rows(problem, most);
     });
 }
