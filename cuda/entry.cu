@@ -134,7 +134,7 @@ PgkmStatus cuda_fit(PgkmData *rows, PgkmProblem *problems, std::int64_t n_proble
 {
     return with_rows(rows, error, [&](Data &data, auto element) {
         using T = decltype(element);
-        const double passes = std::min<double>(params->max_iter, usual_iterations);
+        const double passes = std::min<double>(params->max_iter, expected_iterations);
         by_entries(data, problems, n_problems, passes, true, [&](Data &on, PgkmProblem *own) {
             share_out(
                 on, own, n_problems, [&](const auto &which) { return fit_groups<T>(on, own, which, *params); },

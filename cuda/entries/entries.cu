@@ -12,7 +12,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -34,12 +33,8 @@ constexpr int threads = 256;
 
 // Of fewer rows nothing is long.
 constexpr std::int64_t least_rows = 1 << 14;
-// Rows by entries at least: what is expected before they are made, and what was found.
-constexpr double expected_copies = 4.0;
-constexpr std::int64_t least_copies = 2;
 
-constexpr double sampled_of_root = 3.0, most_sampled = 1 << 15;
-constexpr std::int64_t least_repeated = 8;     // rows of the sample that equal another one: fewer say nothing
+constexpr double sampled_of_root = 3.0;
 constexpr std::int64_t rows_at_once = 1 << 22; // whose labels are brought to the host
 
 // How often each key has come.
@@ -70,14 +65,13 @@ class Tally {
     std::vector<Slot> slots_;
 };
 
-// How many rows differ, in values or weight; infinity where too few of the sample repeat to tell. With u contents in
-// it, f1 of them once and f2 twice, u + f1 (f1 - 1) / (2 (f2 + 1)): near where rows repeat about equally often.
+// How many rows differ, in values or weight; infinity where too few of the sample repeat to tell.
 template <typename T>
 double guess_distinct(Data &rows)
 {
     const std::int64_t n = rows.host.n;
-    const auto wanted =
-        static_cast<std::size_t>(std::min(sampled_of_root * std::sqrt(static_cast<double>(n)), most_sampled));
+    const auto root = static_cast<std::int64_t>(sampled_of_root * std::sqrt(static_cast<double>(n)));
+    const auto wanted = static_cast<std::size_t>(std::min(root, DistinctGuess::most_sampled));
     std::vector<std::uint32_t> sample;
     Tally places(wanted), keys(wanted);
     for (std::uint64_t i = 0; i < wanted; ++i) {
@@ -85,21 +79,15 @@ double guess_distinct(Data &rows)
         if (places.add(place) == 0)
             sample.push_back(static_cast<std::uint32_t>(place));
     }
-    std::vector<std::uint64_t> found = keys_of<T>(rows, sample);
-    std::int64_t contents = 0, once = 0, twice = 0;
+    const std::vector<std::uint64_t> found = keys_of<T>(rows, sample);
+    DistinctGuess guess;
     for (std::size_t i = 0; i < found.size(); ++i) {
         std::uint64_t key = found[i];
         if (rows.host.weights != nullptr)
             key = finish_key(key + key_bits(rows.host.weights[sample[i]]));
-        const std::uint32_t before = keys.add(key);
-        contents += before == 0 ? 1 : 0;
-        once += before == 0 ? 1 : before == 1 ? -1 : 0;
-        twice += before == 1 ? 1 : before == 2 ? -1 : 0;
+        guess.add(keys.add(key));
     }
-    if (static_cast<std::int64_t>(found.size()) - contents < least_repeated)
-        return std::numeric_limits<double>::infinity();
-    return static_cast<double>(contents) +
-           static_cast<double>(once) * static_cast<double>(once - 1) / (2.0 * static_cast<double>(twice + 1));
+    return guess.distinct();
 }
 
 // begins[p] = 1 where an entry begins, else 0.

@@ -8,13 +8,14 @@
 #include <type_traits>
 #include <vector>
 
+#include "backend/entries.hpp"
 #include "plugin/operations.hpp"
 
 namespace pgkm::cuda {
 
 // What making entries takes, in passes of a row by a centroid: less work than that goes to the rows. A seeding of these
-// sorts them, too. And passes of a fit that nobody knows the end of.
-inline constexpr double worth_entries = 1024.0, usual_iterations = 10.0;
+// sorts them, too.
+inline constexpr double worth_entries = 1024.0;
 
 // The entries of all loaded rows for this problem, if there are some, or making them is worth it for so many passes;
 // else nullptr.

@@ -307,6 +307,25 @@ TYPED_TEST(EntriesOf, TellRowsApartByTheLastBitAndNotBySignsOfZero)
     }
 }
 
+TEST(Entries, AreGuessedFromASample)
+{
+    const auto guess = [](const std::vector<std::uint32_t> &times) { // that each content comes
+        DistinctGuess guess;
+        for (const std::uint32_t all : times)
+            for (std::uint32_t before = 0; before < all; ++before)
+                guess.add(before);
+        return guess.distinct();
+    };
+    std::vector<std::uint32_t> times(10, 1);
+    times.insert(times.end(), 7, 2);
+    EXPECT_EQ(guess(times), std::numeric_limits<double>::infinity()); // seven rows equal another one
+    times.push_back(2);
+    EXPECT_EQ(guess(times), 18 + 10 * 9 / (2.0 * 9));
+    times.push_back(5);
+    EXPECT_EQ(guess(times), 19 + 10 * 9 / (2.0 * 9));
+    EXPECT_EQ(guess(std::vector<std::uint32_t>(3, 100)), 3.0);
+}
+
 TEST(Entries, AreNotMadeOfRowsThatDiffer)
 {
     Options options;

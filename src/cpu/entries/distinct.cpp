@@ -1,10 +1,10 @@
-// distinct.cpp - keys of rows, a table with linear probing, and the guess of Chao (1984).
+// distinct.cpp - keys of rows, a table with linear probing, and a sample for the guess of Chao (1984).
 #include "cpu/entries/distinct.hpp"
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
 
+#include "backend/entries.hpp"
 #include "cpu/seed/runner.hpp"
 #include "numeric/row_key.hpp"
 
@@ -12,10 +12,8 @@ namespace pgkm::cpu {
 namespace {
 
 // Rows of a sample: one in 32, or these.
-constexpr std::int64_t least_sampled = 1 << 9, most_sampled = 1 << 15, rows_per_sampled = 32;
+constexpr std::int64_t least_sampled = 1 << 9, rows_per_sampled = 32;
 constexpr std::int64_t rows_per_poll = 1 << 16; // moved to a larger table
-// Rows of a sample that equal another one at least: fewer say nothing.
-constexpr std::int64_t least_repeated = 8;
 
 } // namespace
 
@@ -99,11 +97,11 @@ std::uint32_t DistinctRows::add(std::int64_t row, std::uint64_t key, std::int64_
     return number;
 }
 
-// With u contents in the sample, f1 of them once and f2 twice, u + f1 (f1 - 1) / (2 (f2 + 1)): near where rows repeat
-// about equally often. The places are drawn, each on its own: rows may have come in order.
+// The places are drawn, each on its own: rows may have come in order.
 double guess_distinct(const Data &rows, const RowKeys &keys)
 {
-    const std::int64_t n = rows.points.n, wanted = std::clamp(n / rows_per_sampled, least_sampled, most_sampled);
+    const std::int64_t n = rows.points.n,
+                       wanted = std::clamp(n / rows_per_sampled, least_sampled, DistinctGuess::most_sampled);
     const std::int64_t per_poll = std::min<std::int64_t>(64, seed_block_rows(rows.points.d));
     Buffer<std::uint64_t> sample(rows.context.budget, wanted);
     for (std::int64_t i = 0; i < wanted; ++i)
@@ -116,18 +114,13 @@ double guess_distinct(const Data &rows, const RowKeys &keys)
         keys.find(static_cast<std::int64_t>(sample[i]), 1, sample.data() + i);
     }
     std::sort(sample.begin(), sample.begin() + count);
-    std::int64_t contents = 0, once = 0, twice = 0;
-    const std::uint64_t *const end = sample.data() + count;
-    for (const std::uint64_t *first = sample.data(); first != end; ++contents) {
-        const std::uint64_t *const next = std::find_if(first, end, [&](std::uint64_t key) { return key != *first; });
-        once += next - first == 1 ? 1 : 0;
-        twice += next - first == 2 ? 1 : 0;
-        first = next;
+    DistinctGuess guess;
+    std::uint32_t before = 0;
+    for (std::int64_t i = 0; i < count; ++i) {
+        before = i > 0 && sample[i] == sample[i - 1] ? before + 1 : 0;
+        guess.add(before);
     }
-    if (count - contents < least_repeated)
-        return std::numeric_limits<double>::infinity();
-    return static_cast<double>(contents) +
-           static_cast<double>(once) * static_cast<double>(once - 1) / (2.0 * static_cast<double>(twice + 1));
+    return guess.distinct();
 }
 
 } // namespace pgkm::cpu

@@ -18,12 +18,9 @@
 namespace pgkm::cpu {
 namespace {
 
-// Rows by entries at least, as they are expected before entries are made.
-constexpr double expected_copies = 4.0;
 static_assert(most_copies <= partial_sum_length && SeedMasses::bucket_rows * most_copies <= std::int64_t{1} << 18);
 // What making entries takes, in passes of a row by a centroid: less work than that goes to the rows.
 constexpr double worth = 128.0;
-constexpr double usual_iterations = 10.0;
 
 constexpr std::int64_t rows_per_task = 1 << 16;
 constexpr std::int64_t ahead = 16; // rows whose keys are looked up before their turn
@@ -293,7 +290,7 @@ void seed_entries(Data &data, PgkmProblem *problems, std::int64_t n_problems, co
 
 void fit_entries(Data &data, PgkmProblem *problems, std::int64_t n_problems, const PgkmFitParams *params)
 {
-    run(data, problems, n_problems, std::min<double>(params->max_iter, usual_iterations), true,
+    run(data, problems, n_problems, std::min<double>(params->max_iter, expected_iterations), true,
         [&](Data &on, PgkmProblem *own) { fit(on, own, n_problems, params); });
 }
 

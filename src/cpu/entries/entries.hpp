@@ -11,6 +11,7 @@
 #include <memory>
 #include <vector>
 
+#include "backend/entries.hpp"
 #include "cpu/context.hpp"
 #include "cpu/entries/distinct.hpp"
 
@@ -26,8 +27,6 @@ inline constexpr std::int64_t most_copies = 1 << 10;
 
 // Of fewer rows nothing is long.
 inline constexpr std::int64_t least_rows_of_entries = 1 << 12;
-// Rows by entries at least, else the rows are used.
-inline constexpr std::int64_t least_copies = 2;
 
 struct Entries {
     // Of loaded rows.
