@@ -1,9 +1,15 @@
-// entries.hpp - what the backends share where rows repeat: when the rows that differ (entries) take the place of all, and
-// how many these are, as a sample tells.
+// entries.hpp - what the backends share where rows repeat: how many differ, as a sample tells, and a call over the rows
+// that differ (entries) in place of all.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <limits>
+#include <span>
+#include <type_traits>
+
+#include "backend/backend.h"
 
 namespace pgkm {
 
@@ -40,5 +46,26 @@ class DistinctGuess {
     static constexpr std::int64_t least_repeated = 8; // fewer say nothing
     std::int64_t rows_ = 0, contents_ = 0, once_ = 0, twice_ = 0;
 };
+
+// Calls body(&own) with a copy of the problem, of so many rows. What it writes becomes the problem's when it returns;
+// whatever it throws leaves the problem as it was. centroids: room for those that it changes (of a fit), else none.
+template <typename Problem, typename Body>
+void on_copy(Problem &problem, std::int64_t n_rows, std::span<std::byte> centroids, Body &&body)
+{
+    PgkmProblem own = problem;
+    own.n_rows = n_rows;
+    if (!centroids.empty()) {
+        std::memcpy(centroids.data(), problem.centroids, centroids.size());
+        own.centroids = centroids.data();
+    }
+    body(&own);
+    if (!centroids.empty())
+        std::memcpy(problem.centroids, centroids.data(), centroids.size());
+    if constexpr (!std::is_const_v<Problem>) {
+        own.n_rows = problem.n_rows;
+        own.centroids = problem.centroids;
+        problem = own;
+    }
+}
 
 } // namespace pgkm

@@ -108,8 +108,10 @@ class Loaded {
         else
             out.status = backend_->seed(data_, &problem, 1, &seeding, &error_);
         out.seeds = centroids;
-        if (out.status == PGKM_OK)
+        if (out.status == PGKM_OK) {
             out.status = backend_->fit(data_, &problem, 1, &fitting, &error_);
+            left_as_it_was = out.status == PGKM_OK || (centroids == out.seeds && problem.n_iter == 0);
+        }
         out.k = problem.k;
         out.n_iter = problem.n_iter;
         out.converged = problem.converged;
@@ -131,6 +133,7 @@ class Loaded {
     bool has_entries() const { return by_ == By::entries && cpu::self(data_)->entries != nullptr; }
 
     std::atomic<int> looks{std::numeric_limits<int>::max()};
+    bool left_as_it_was = true; // the problem, by a fit that failed
 
   private:
     std::vector<PgkmFeatureScale> summarise(Outcome<T> *out)
@@ -370,6 +373,7 @@ TEST(Entries, EndWithACancel)
         loaded.looks = looks;
         const Outcome<double> found = loaded.run();
         EXPECT_EQ(found.status, loaded.looks < 0 ? PGKM_CANCELLED : PGKM_OK) << looks;
+        EXPECT_TRUE(loaded.left_as_it_was) << looks;
         cancelled += found.status == PGKM_CANCELLED ? 1 : 0;
         loaded.looks = std::numeric_limits<int>::max();
         EXPECT_TRUE(loaded.run() == expected) << looks;

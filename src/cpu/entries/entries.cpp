@@ -6,7 +6,6 @@
 #include <cstring>
 #include <limits>
 #include <memory>
-#include <type_traits>
 #include <vector>
 
 #include "cpu/entries/distinct.hpp"
@@ -207,33 +206,22 @@ std::shared_ptr<Entries> entries_of(Data &rows, const PgkmProblem &problem, doub
     return rows.entries;
 }
 
-// body(data, problem) on the entries. False where it finds too little memory beside them: then centroids that it
-// changes (is_fit) are as they were.
+// body(data, problem) on the entries. False where it finds too little memory beside them: then the problem, and
+// centroids that it changes (is_fit), are as they were.
 template <typename Problem, typename Body>
 bool run_of(Entries &entries, Problem &problem, bool is_fit, Body &&body)
 {
-    PgkmProblem own = problem;
-    own.n_rows = entries.size();
-    Buffer<std::byte> before;
+    Data &data = entries.data;
+    const std::size_t bytes = is_fit ? static_cast<std::size_t>(problem.k) * shape_of(data.points).row_bytes() : 0;
     try {
-        if (is_fit) {
-            const auto k = static_cast<std::size_t>(problem.k);
-            before = Buffer<std::byte>(entries.data.context.budget, k * shape_of(entries.data.points).row_bytes());
-            std::memcpy(before.data(), problem.centroids, before.size());
-        }
-        body(entries.data, &own);
-        if constexpr (!std::is_const_v<Problem>) {
-            own.n_rows = problem.n_rows;
-            problem = own;
-        }
+        Buffer<std::byte> centroids(data.context.budget, bytes);
+        on_copy(problem, entries.size(), {centroids.data(), bytes}, [&](PgkmProblem *own) { body(data, own); });
         return true;
     } catch (const Error &error) {
         if (error.status() != PGKM_LIMIT)
             throw;
+        return false;
     }
-    if (before.size() != 0)
-        std::memcpy(problem.centroids, before.data(), before.size());
-    return false;
 }
 
 // The same on the entries of loaded rows, where there is one problem and it has some; else on the rows.
