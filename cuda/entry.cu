@@ -123,7 +123,7 @@ PgkmStatus cuda_seed(PgkmData *rows, PgkmProblem *problems, std::int64_t n_probl
                 });
         };
         if (params->init == PGKM_INIT_FIRST)
-            seed(data, problems);
+            beside_entries(data, [&] { seed(data, problems); });
         else
             by_entries(data, problems, n_problems, worth_entries, false, seed);
     });

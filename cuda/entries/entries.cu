@@ -214,8 +214,8 @@ Data *entries_of(Data &rows, const PgkmProblem &problem, double passes, bool fit
 {
     const Context &context = rows.context;
     const std::int64_t n = rows.host.n;
-    if (n < least_rows || n > most_seed_rows || !rows.resident || problem.n_rows != n || problem.peers != nullptr ||
-        !context.forced.nothing() || !context.facts.takes(Mechanism::entries))
+    if (n < least_rows || n > most_seed_rows || !rows.resident || problem.n_rows != n || problem.k < 1 ||
+        problem.peers != nullptr || !context.forced.nothing() || !context.facts.takes(Mechanism::entries))
         return nullptr;
     const Shape shape = {n, rows.host.d, problem.k, rows.element_bytes() == 8, rows.host.weights != nullptr};
     const std::int64_t repaying = fits ? repaying_copies(shape, context.facts) : least_copies;

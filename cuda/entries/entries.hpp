@@ -4,8 +4,6 @@
 // rows. Errors throw Error, as in plugin/operations.hpp.
 #pragma once
 
-#include <cstring>
-#include <type_traits>
 #include <vector>
 
 #include "backend/entries.hpp"
@@ -28,35 +26,33 @@ void forget_entries(Data &rows);
 template <typename T>
 void assign_entries(Data &entries, const PgkmProblem &problem, const PgkmAssignment &wanted);
 
+// body() beside entries, where there are some. They go where it finds too little memory, and it is called once more.
+template <typename Body>
+void beside_entries(Data &rows, Body &&body)
+{
+    if (rows.entries != nullptr) {
+        if (unless_short(body))
+            return;
+        rows.may_repeat = false;
+        forget_entries(rows);
+    }
+    body();
+}
+
 // body(data, problems) on the entries, where there is one problem and it has some, or on the rows: also where it finds
-// too little memory beside the entries. Then centroids that it changes (fits) are as they were.
+// too little memory beside the entries. What it throws then leaves the problem, and centroids that it changes (fits),
+// as they were.
 template <typename Problem, typename Body>
 void by_entries(Data &rows, Problem *problems, std::int64_t n_problems, double passes, bool fits, Body &&body)
 {
     if (Data *const entries = n_problems == 1 ? entries_of(rows, *problems, passes, fits) : nullptr) {
-        PgkmProblem own = *problems;
-        own.n_rows = entries->host.n;
-        std::vector<char> before;
-        Claim claim;
-        try {
-            if (fits) {
-                const std::size_t bytes = static_cast<std::size_t>(own.k) * rows.row_bytes();
-                claim = Claim(rows.context.host_budget, bytes);
-                const char *const from = static_cast<const char *>(own.centroids);
-                before.assign(from, from + bytes);
-            }
-            body(*entries, &own);
-            if constexpr (!std::is_const_v<Problem>) {
-                own.n_rows = problems->n_rows;
-                *problems = own;
-            }
+        const std::size_t bytes = fits ? static_cast<std::size_t>(problems->k) * rows.row_bytes() : 0;
+        if (unless_short([&] {
+                const Claim claim(rows.context.host_budget, bytes);
+                std::vector<std::byte> centroids(bytes);
+                on_copy(*problems, entries->host.n, centroids, [&](PgkmProblem *own) { body(*entries, own); });
+            }))
             return;
-        } catch (const Error &error) {
-            if (error.status() != PGKM_LIMIT && error.status() != PGKM_OUT_OF_MEMORY)
-                throw;
-        }
-        if (!before.empty())
-            std::memcpy(problems->centroids, before.data(), before.size());
         rows.may_repeat = false;
     }
     forget_entries(rows);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <new>
 #include <utility>
 
 #include "plugin/budget.hpp"
@@ -102,19 +103,28 @@ class PinnedArray {
     std::size_t count_ = 0;
 };
 
-// Makes what only a faster way needs; false where the device, or its limit, has no room for it.
-template <typename Make>
-bool within_limit(Make &&make)
+// Runs body; false where memory is short: the device's, the host's, or what the limits leave of them.
+template <typename Body>
+bool unless_short(Body &&body)
 {
-    const OptionalCalls calls;
     try {
-        make();
+        body();
         return true;
+    } catch (const std::bad_alloc &) {
+        return false;
     } catch (const Error &error) {
         if (error.status() != PGKM_LIMIT && error.status() != PGKM_OUT_OF_MEMORY)
             throw;
         return false;
     }
+}
+
+// Makes what only a faster way needs; false where there is no room for it.
+template <typename Make>
+bool within_limit(Make &&make)
+{
+    const OptionalCalls calls;
+    return unless_short(make);
 }
 
 // An array that kernels read and write: on the device where it and its budget have room (in the budget `spare` bytes
