@@ -210,7 +210,7 @@ void spread(Data &entries, const DeviceArray<V> &from, V *to)
 
 } // namespace
 
-Data *entries_of(Data &rows, const PgkmProblem &problem, double passes, bool fits)
+Data *rows_for(Data &rows, const PgkmProblem &problem, double passes, bool fits)
 {
     const Context &context = rows.context;
     const std::int64_t n = rows.host.n;
@@ -221,9 +221,10 @@ Data *entries_of(Data &rows, const PgkmProblem &problem, double passes, bool fit
     const std::int64_t repaying = fits ? repaying_copies(shape, context.facts) : least_copies;
     const auto make = [&](auto element) {
         using T = decltype(element);
-        const double per_entry = static_cast<double>(n) / guess_distinct<T>(rows);
-        rows.may_repeat = per_entry >= expected_copies;
-        if (!rows.may_repeat || per_entry < static_cast<double>(repaying))
+        if (rows.guessed_copies == 0.0)
+            rows.guessed_copies = static_cast<double>(n) / guess_distinct<T>(rows);
+        rows.may_repeat = rows.guessed_copies >= expected_copies;
+        if (!rows.may_repeat || rows.guessed_copies < static_cast<double>(repaying))
             return;
         rows.entries = make_entries<T>(rows, n / least_copies);
         rows.may_repeat = rows.entries != nullptr;
@@ -231,7 +232,12 @@ Data *entries_of(Data &rows, const PgkmProblem &problem, double passes, bool fit
     if (rows.entries == nullptr && rows.may_repeat && passes * problem.k >= worth_entries &&
         !within_limit([&] { with_element(rows, make); }))
         rows.may_repeat = false;
-    return rows.entries != nullptr && rows.entries->host.n <= n / repaying ? rows.entries.get() : nullptr;
+    if (rows.entries == nullptr)
+        return nullptr;
+    if (rows.entries->host.n <= n / repaying)
+        return rows.entries.get();
+    // Faster kernels keep orders of the rows and more beside these.
+    return context.budget.has(2 * rows.values.bytes()) ? &rows : nullptr;
 }
 
 void forget_entries(Data &rows)

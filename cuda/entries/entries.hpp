@@ -15,9 +15,9 @@ namespace pgkm::cuda {
 // sorts them, too.
 inline constexpr double worth_entries = 1024.0;
 
-// The entries of all loaded rows for this problem, if there are some, or making them is worth it for so many passes;
-// else nullptr.
-Data *entries_of(Data &rows, const PgkmProblem &problem, double passes, bool fits);
+// What so many passes of this problem go by: the entries of all loaded rows, where there are some or making them is
+// worth it; the rows, beside entries that other calls may use; nullptr: the rows alone.
+Data *rows_for(Data &rows, const PgkmProblem &problem, double passes, bool fits);
 
 // Gives them up: a call reads the rows.
 void forget_entries(Data &rows);
@@ -45,12 +45,12 @@ void beside_entries(Data &rows, Body &&body)
 template <typename Problem, typename Body>
 void by_entries(Data &rows, Problem *problems, std::int64_t n_problems, double passes, bool fits, Body &&body)
 {
-    if (Data *const entries = n_problems == 1 ? entries_of(rows, *problems, passes, fits) : nullptr) {
+    if (Data *const on = n_problems == 1 ? rows_for(rows, *problems, passes, fits) : nullptr) {
         const std::size_t bytes = fits ? static_cast<std::size_t>(problems->k) * rows.row_bytes() : 0;
         if (unless_short([&] {
                 const Claim claim(rows.context.host_budget, bytes);
                 std::vector<std::byte> centroids(bytes);
-                on_copy(*problems, entries->host.n, centroids, [&](PgkmProblem *own) { body(*entries, own); });
+                on_copy(*problems, on->host.n, centroids, [&](PgkmProblem *own) { body(*on, own); });
             }))
             return;
         rows.may_repeat = false;

@@ -135,6 +135,7 @@ struct Data {
     } copies;
     std::unique_ptr<Data> entries; // made of all these rows
     bool may_repeat = true;        // so far as is known
+    double guessed_copies = 0.0;   // of a row, by a sample; 0: there was none
 
     Data(Context &owner, const PgkmPoints &points);
     // Entries.

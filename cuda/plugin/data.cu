@@ -89,6 +89,8 @@ void Data::stream()
         return;
     if (copies.rows != 0)
         throw Error(PGKM_LIMIT, "a device has no room for centroids and sums beside the entries");
+    if (entries != nullptr) // they go first (entries/)
+        throw Error(PGKM_LIMIT, "a device has no room for centroids and sums beside rows and entries");
     synchronise(context.compute.get());
     resident = false;
     context.budget.drop_aside(values.get(), values.bytes());
