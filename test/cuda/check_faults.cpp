@@ -73,6 +73,9 @@ std::vector<Job> make_jobs()
                              .init = PGKM_INIT_KMEANS_PARALLEL,
                              .far_start = true},
                             {}, 0, 31));
+    // Seeded and labelled by entries, fitted by rows beside them.
+    jobs.push_back(
+        make_job({.name = "repeated a few times", .n = 17000, .d = 3, .k = 12, .distinct = 2500}, {}, 0, 31));
     return jobs;
 }
 
@@ -265,6 +268,8 @@ int check_entries(const PgkmBackend *backend)
 {
     const Job repeated = make_job({.name = "rows that repeat", .n = 20000, .d = 3, .k = 20, .distinct = 100}, {}, 0),
               single = make_job({.name = "rows that differ", .n = 20000, .d = 3, .k = 20}, {}, 0),
+              few = make_job({.name = "rows that repeat a few times", .n = 20000, .d = 3, .k = 20, .distinct = 3000},
+                             {}, 0),
               some =
                   make_job({.name = "rows of which few repeat", .n = 20000, .d = 3, .k = 20, .distinct = 9000}, {}, 0);
     const struct {
@@ -272,6 +277,7 @@ int check_entries(const PgkmBackend *backend)
         const char *without, *execution;
     } expected[] = {{repeated, "none", "multi_pass"},
                     {repeated, "entries", "single_pass"},
+                    {few, "none", "single_pass"},
                     {single, "none", "single_pass"},
                     {some, "none", "single_pass"}};
     int failures = 0;
