@@ -86,7 +86,7 @@ class Int16Filter final : public Filter<T> {
             const std::int32_t *words[tiled_width] = {};
             for (int i = 0; i < block.count; ++i)
                 words[i] = integers_->row(rows[i]);
-            kernels_.pack(words, block.count, int16_head + pairs_, block.words.data());
+            kernels_.pack(words, block.count, int16_words(rows_.d), block.words.data());
         } else {
             kernels_.encode(points, block.count, rows_.d, code_.middle, 1.0 / code_.unit, block.image.data(),
                             block.words.data());

@@ -58,7 +58,7 @@ float encode(const T *const *rows, int count, int d, const T *shift, double fact
                                           hn::Set(single, least_int16_unit));
         const SingleVector inverse = hn::Div(hn::Set(single, 1.0f), unit);
         auto *head = reinterpret_cast<float *>(out) + i;
-        for (const SingleVector each : {inverse, unit, square, length}) {
+        for (const SingleVector each : {unit, square, length}) {
             hn::StoreU(hn::IfThenElseZero(holds, each), single, head);
             head += tiled_width;
         }
@@ -152,6 +152,13 @@ HWY_INLINE void score_tile(const std::int32_t *rows, int pairs, const Int16Panel
     }
 }
 
+// 1 / unit of rows from i on, which takes less time to make than to read; 0 where float32 does not hold the row.
+HWY_INLINE SingleVector inverses(const Int16Block &block, int i)
+{
+    const SingleVector unit = hn::LoadU(single, block.unit + i);
+    return hn::IfThenElseZero(hn::Gt(unit, hn::Zero(single)), hn::Div(hn::Set(single, 1.0f), unit));
+}
+
 // Centroids first .. last - 1 of whole panels (N = tiled_panel), or the N of the last one.
 template <bool Vnni, bool Enters, int N>
 void score_panels(const Int16Block &block, int pairs, const Int16Panels &panels, std::int64_t first, std::int64_t last,
@@ -160,9 +167,7 @@ void score_panels(const Int16Block &block, int pairs, const Int16Panels &panels,
     for (int i = 0; i < tiled_width; i += tile_vectors * single_lanes) {
         SingleVector inverse[tile_vectors];
         for (int v = 0; v < tile_vectors; ++v)
-            inverse[v] = block.inverse != nullptr
-                             ? hn::Load(single, block.inverse + i + v * single_lanes)
-                             : hn::Div(hn::Set(single, 1.0f), hn::LoadU(single, block.unit + i + v * single_lanes));
+            inverse[v] = inverses(block, i + v * single_lanes);
         LowestVectors lowest;
         if constexpr (Enters)
             lowest.load(*out, i);
@@ -206,8 +211,7 @@ void limits(const Int16Block &block, const Int16Panels &centroids, const Lowest 
         const SingleVector best = hn::Load(single, lowest.best + i);
         const SingleVector start = hn::GatherIndex(single, centroids.start, index);
         const SingleVector margin = hn::GatherIndex(single, centroids.margin, index);
-        const SingleVector share =
-            hn::Mul(hn::Mul(start, hn::Load(single, block.inverse + i)), hn::Set(single, 0x1p-18f));
+        const SingleVector share = hn::Mul(hn::Mul(start, inverses(block, i)), hn::Set(single, 0x1p-18f));
         const SingleVector above = hn::Add(hn::Add(hn::Add(margin, margin), share),
                                            hn::Mul(hn::Load(single, block.length + i), hn::Set(single, of_length)));
         const SingleVector rounding = hn::Mul(hn::Add(hn::Abs(best), above), hn::Set(single, 0x1p-21f));

@@ -20,17 +20,17 @@ inline constexpr float most_int16_value = 32766.0f;
 // The least unit.
 inline constexpr float least_int16_unit = 0x1p-56f;
 
-// What stands before the integers of a row: 1 / unit, the unit, the sum of the squares of its centred values, and the
-// root of that. The unit is 0 where float32 does not hold the row.
+// What stands before the integers of a row: the unit, the sum of the squares of its centred values, and the root of
+// that. The unit is 0 where float32 does not hold the row.
 struct Int16Row {
-    float inverse, unit, square, length;
+    float unit, square, length;
 };
 // Words of a row before those of its pairs.
 inline constexpr int int16_head = sizeof(Int16Row) / sizeof(std::int32_t);
 // Words of a row of d features: a multiple of four.
 inline int int16_words(std::int64_t d)
 {
-    return static_cast<int>(int16_head + (d + 7) / 8 * 4);
+    return static_cast<int>((int16_head + (d + 1) / 2 + 3) / 4 * 4);
 }
 
 // Centroids in panels: pair p of centroid j at values[panel_place(j, p, pairs)].
@@ -43,18 +43,18 @@ struct Int16Panels {
 
 // Rows of a block as pack() leaves them: tiled_width of each number of an Int16Row, then their integers by pairs.
 struct Int16Block {
-    // Without inverses, which take less time to make anew than to read.
+    // Without lengths.
     Int16Block(const std::int32_t *integers, const float *units, const float *squares)
-        : values(integers), inverse(nullptr), unit(units), square(squares), length(nullptr)
+        : values(integers), unit(units), square(squares), length(nullptr)
     {
     }
     explicit Int16Block(const std::int32_t *words)
-        : values(words + int16_head * tiled_width), inverse(reinterpret_cast<const float *>(words)),
-          unit(inverse + tiled_width), square(unit + tiled_width), length(square + tiled_width)
+        : values(words + int16_head * tiled_width), unit(reinterpret_cast<const float *>(words)),
+          square(unit + tiled_width), length(square + tiled_width)
     {
     }
     const std::int32_t *values;
-    const float *inverse, *unit, *square, *length;
+    const float *unit, *square, *length;
 };
 
 // How a score tells the square of a distance to one centroid: at least (low (square of the row) - lost + 2 unit score)
@@ -82,7 +82,7 @@ struct Int16Kernels {
     // And back, to rows that are row_words >= block_words apart.
     void (*unpack)(const std::int32_t *block, int count, int block_words, int row_words, std::int32_t *rows);
 
-    // scores[c * tiled_width + i] = start[c] * inverse[i] - scale[c] * (product of row i and centroid c) - margin[c].
+    // scores[c * tiled_width + i] = start[c] / unit[i] - scale[c] * (product of row i and centroid c) - margin[c].
     // Of `count` centroids; `lowest` has the lowest of these and earlier ones, unless it is NULL.
     void (*score)(const Int16Block &block, int pairs, const Int16Panels &panels, std::int64_t count, float *scores,
                   const Lowest *lowest);
