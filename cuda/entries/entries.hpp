@@ -50,7 +50,10 @@ void by_entries(Data &rows, Problem *problems, std::int64_t n_problems, double p
         if (unless_short([&] {
                 const Claim claim(rows.context.host_budget, bytes);
                 std::vector<std::byte> centroids(bytes);
-                on_copy(*problems, on->host.n, centroids, [&](PgkmProblem *own) { body(*on, own); });
+                std::vector<PgkmProblem> own = {*problems};
+                own[0].n_rows = on->host.n;
+                on_copies(problems, own, fits ? rows.row_bytes() : 0, centroids.data(),
+                          [&](PgkmProblem *one) { body(*on, one); });
             }))
             return;
         rows.may_repeat = false;

@@ -6,8 +6,9 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
-#include <span>
 #include <type_traits>
+#include <utility>
+#include <vector>
 
 #include "backend/backend.h"
 
@@ -47,24 +48,29 @@ class DistinctGuess {
     std::int64_t rows_ = 0, contents_ = 0, once_ = 0, twice_ = 0;
 };
 
-// Calls body(&own) with a copy of the problem, of so many rows. What it writes becomes the problem's when it returns;
-// whatever it throws leaves the problem as it was. centroids: room for those that it changes (of a fit), else none.
+// Calls body(own), which are copies of the problems over other rows. What it writes there becomes the problems' when it
+// returns; whatever it throws leaves them as they were. Of a fit, row_bytes and room at `centroids` for those of all,
+// which it changes; else 0.
 template <typename Problem, typename Body>
-void on_copy(Problem &problem, std::int64_t n_rows, std::span<std::byte> centroids, Body &&body)
+void on_copies(Problem *problems, std::vector<PgkmProblem> &own, std::size_t row_bytes, std::byte *centroids,
+               Body &&body)
 {
-    PgkmProblem own = problem;
-    own.n_rows = n_rows;
-    if (!centroids.empty()) {
-        std::memcpy(centroids.data(), problem.centroids, centroids.size());
-        own.centroids = centroids.data();
-    }
-    body(&own);
-    if (!centroids.empty())
-        std::memcpy(problem.centroids, centroids.data(), centroids.size());
-    if constexpr (!std::is_const_v<Problem>) {
-        own.n_rows = problem.n_rows;
-        own.centroids = problem.centroids;
-        problem = own;
+    const auto bytes_of = [&](const PgkmProblem &one) { return static_cast<std::size_t>(one.k) * row_bytes; };
+    if (row_bytes != 0)
+        for (PgkmProblem &one : own) {
+            std::memcpy(centroids, one.centroids, bytes_of(one));
+            one.centroids = std::exchange(centroids, centroids + bytes_of(one));
+        }
+    body(own.data());
+    for (std::size_t p = 0; p < own.size(); ++p) {
+        if (row_bytes != 0)
+            std::memcpy(problems[p].centroids, own[p].centroids, bytes_of(own[p]));
+        if constexpr (!std::is_const_v<Problem>) {
+            own[p].first_row = problems[p].first_row;
+            own[p].n_rows = problems[p].n_rows;
+            own[p].centroids = problems[p].centroids;
+            problems[p] = own[p];
+        }
     }
 }
 

@@ -404,11 +404,12 @@ const PgkmBackend *watched(bool with_entries)
     return with_entries ? &with : &without;
 }
 
-std::vector<double> numbers_of(const PgkmRequest &request, const PgkmBackend *table)
+std::vector<double> numbers_of(const PgkmRequest &request, const PgkmBackend *table, std::uint64_t limit = 0)
 {
     Monitor monitor;
     PgkmOpen open = {};
     open.threads = 2;
+    open.memory_limit = limit;
     open.host = monitor.host();
     Workplace place({table, -1, 0}, open);
     const std::unique_ptr<Models> models = kmeans.fit(request, &place, monitor);
@@ -451,6 +452,99 @@ TEST(Entries, ServeWholeJobs)
         EXPECT_TRUE(numbers_of(request, watched(true)) == expected);
         EXPECT_EQ(loads_with_entries.load() > 0, request.kmeans.batch_size == 0);
     }
+}
+
+// Groups of these sizes, one behind the other.
+std::vector<PgkmGroup> groups_of(const Table<double> &table, const std::vector<std::int64_t> &sizes, std::int64_t k)
+{
+    std::vector<PgkmGroup> groups;
+    std::int64_t first = 0;
+    for (const std::int64_t size : sizes) {
+        groups.push_back({table.values.data() + first * table.d,
+                          table.weights.empty() ? nullptr : table.weights.data() + first, size, k});
+        first += size;
+    }
+    return groups;
+}
+
+// All groups have the same rows, which are told apart; a small one, and one whose rows differ, go with the others.
+Table<double> rows_of_groups(std::int64_t few)
+{
+    Table<double> table = repeated<double>(15000, 4, few, 1.0);
+    const Values apart = repeated<double>(500, 4, 1, 0.0).values;
+    table.values.insert(table.values.end(), apart.begin(), apart.end());
+    return table;
+}
+const std::vector<std::int64_t> sizes_of_groups = {5000, 30, 4170, 5800, 500};
+
+TEST(Entries, ServeGroups)
+{
+    const Table<double> plain = rows_of_groups(150), with_weights = weighted(plain);
+    for (const Table<double> *table : {&plain, &with_weights}) {
+        const std::vector<PgkmGroup> groups = groups_of(*table, sizes_of_groups, 14);
+        std::vector<PgkmRequest> requests(6, request_for(table->values, 4, 14));
+        requests[1].kmeans.refine = 1;
+        requests[2].kmeans.max_radius = 12.0;
+        requests[3].kmeans.n_init = 3;
+        requests[3].kmeans.init = PGKM_INIT_RANDOM;
+        requests[4].kmeans.init = PGKM_INIT_KMEANS_PARALLEL;
+        requests[4].kmeans.standardize = 1;
+        requests[5].kmeans.init = PGKM_INIT_FIRST;
+        for (PgkmRequest &request : requests) {
+            SCOPED_TRACE(&request - requests.data());
+            request.points.n = 0;
+            request.points.weights = groups[0].weights;
+            request.groups = groups.data();
+            request.n_groups = std::ssize(groups);
+            const std::vector<double> expected = numbers_of(request, reference_backend());
+            EXPECT_TRUE(numbers_of(request, watched(false)) == expected);
+            loads_with_entries = 0;
+            EXPECT_TRUE(numbers_of(request, watched(true)) == expected);
+            EXPECT_GT(loads_with_entries.load(), 0);
+        }
+    }
+}
+
+TEST(Entries, AreNotMadeOfSmallGroups)
+{
+    const Table<double> table = repeated<double>(16000, 4, 50, 1.0);
+    for (const std::int64_t size : {200, 4000, 8000}) {
+        const std::vector<PgkmGroup> groups =
+            groups_of(table, std::vector<std::int64_t>(static_cast<std::size_t>(16000 / size), size), 3);
+        PgkmRequest request = request_for(table.values, 4, 3);
+        request.groups = groups.data();
+        request.n_groups = std::ssize(groups);
+        loads_with_entries = 0;
+        EXPECT_TRUE(numbers_of(request, watched(true)) == numbers_of(request, reference_backend()));
+        EXPECT_EQ(loads_with_entries.load() > 0, size == 8000) << size;
+    }
+}
+
+TEST(Entries, NeedNoMoreMemoryOfGroups)
+{
+    const Table<double> table = rows_of_groups(1000); // which take about as much to find as to fit
+    const std::vector<PgkmGroup> groups = groups_of(table, sizes_of_groups, 9);
+    PgkmRequest request = request_for(table.values, 4, 9);
+    request.groups = groups.data();
+    request.n_groups = std::ssize(groups);
+    const std::vector<double> expected = numbers_of(request, watched(false));
+    bool was_enough = false, with = false, without = false;
+    for (std::uint64_t limit = 50000; limit < 8000000; limit += limit / 16) {
+        loads_with_entries = 0;
+        PgkmStatus status[2] = {PGKM_OK, PGKM_OK};
+        for (const bool by_entries : {false, true})
+            try {
+                EXPECT_TRUE(numbers_of(request, watched(by_entries), limit) == expected) << limit;
+            } catch (const Error &error) {
+                status[by_entries ? 1 : 0] = error.status();
+            }
+        was_enough = was_enough || status[0] == PGKM_OK || status[1] == PGKM_OK;
+        EXPECT_EQ(status[1], was_enough ? PGKM_OK : PGKM_LIMIT) << limit;
+        with = with || loads_with_entries > 0;
+        without = without || (status[1] == PGKM_OK && loads_with_entries == 0);
+    }
+    EXPECT_TRUE(with) << "no entries under any limit";
+    EXPECT_TRUE(without);
 }
 
 } // namespace

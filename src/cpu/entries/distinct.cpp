@@ -17,8 +17,8 @@ constexpr std::int64_t rows_per_poll = 1 << 16; // moved to a larger table
 
 } // namespace
 
-RowKeys::RowKeys(const Data &rows)
-    : rows_(rows), row_bytes_(shape_of(rows.points).row_bytes()),
+RowKeys::RowKeys(const Data &rows, const std::vector<std::int64_t> &ends)
+    : rows_(rows), ends_(ends), row_bytes_(shape_of(rows.points).row_bytes()),
       marks_(rows.context.budget, rows.points.d, shape_of(rows.points).element_bytes())
 {
 }
@@ -31,16 +31,25 @@ void RowKeys::find(std::int64_t first, std::int64_t count, std::uint64_t *keys) 
         kernels.keys(static_cast<const decltype(element) *>(points.values) + first * points.d, count, points.d, marks_,
                      keys);
     });
-    if (points.weights == nullptr)
+    if (points.weights != nullptr)
+        for (std::int64_t i = 0; i < count; ++i)
+            keys[i] = finish_key(keys[i] + key_bits(points.weights[first + i]));
+    if (ends_.size() <= 1)
         return;
-    for (std::int64_t i = 0; i < count; ++i)
-        keys[i] = finish_key(keys[i] + key_bits(points.weights[first + i]));
+    std::ptrdiff_t group = group_of(first);
+    for (std::int64_t i = 0; i < count; ++i) {
+        while (ends_[group] <= first + i)
+            ++group;
+        keys[i] = finish_key(keys[i] + static_cast<std::uint64_t>(group));
+    }
 }
 
 bool RowKeys::are_equal(std::int64_t a, std::int64_t b) const
 {
     const PgkmPoints &points = rows_.points;
     if (points.weights != nullptr && points.weights[a] != points.weights[b])
+        return false;
+    if (ends_.size() > 1 && group_of(a) != group_of(b))
         return false;
     if (std::memcmp(row(a), row(b), row_bytes_) == 0)
         return true;

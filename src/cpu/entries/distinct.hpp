@@ -1,6 +1,7 @@
 // distinct.hpp - which loaded rows differ: a sample that guesses how many, and a hash table that finds them.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -11,10 +12,11 @@
 
 namespace pgkm::cpu {
 
-// Rows by key and content. -0 equals 0: no result tells them apart.
+// Rows by group, key and content. -0 equals 0: no result tells them apart.
 class RowKeys {
   public:
-    explicit RowKeys(const Data &rows);
+    // ends: of each group the row behind it, where there are several.
+    explicit RowKeys(const Data &rows, const std::vector<std::int64_t> &ends = {});
 
     // The keys of `count` rows.
     void find(std::int64_t first, std::int64_t count, std::uint64_t *keys) const;
@@ -32,7 +34,13 @@ class RowKeys {
     void poll() const { rows_.context.poll(); }
 
   private:
+    std::ptrdiff_t group_of(std::int64_t row) const
+    {
+        return std::upper_bound(ends_.begin(), ends_.end(), row) - ends_.begin();
+    }
+
     const Data &rows_;
+    const std::vector<std::int64_t> ends_;
     const std::size_t row_bytes_;
     const KeyMarks marks_;
 };

@@ -85,10 +85,8 @@ bool GatheredEntries::add(const PgkmPoints &chunk)
     try {
         if (chunk.n < least_rows_of_entries)
             add_rows(rows);
-        else if (!seem_to_repeat(rows, RowKeys(rows)))
-            return false;
-        else if (const Entries own(rows); own.size() > 0)
-            add_rows(own.data);
+        else if (const auto own = make_entries(rows, {chunk.n}))
+            add_rows(own->data);
         else
             return false;
     } catch (const Error &error) {
@@ -101,7 +99,7 @@ bool GatheredEntries::add(const PgkmPoints &chunk)
 
 std::shared_ptr<Entries> GatheredEntries::take()
 {
-    auto entries = unless_short([&] { return std::make_shared<Entries>(kept_, keys_, differ_); });
+    auto entries = unless_short([&] { return std::make_shared<Entries>(kept_, seen_, keys_, differ_); });
     differ_.clear();
     values_ = {};
     weights_ = {};
