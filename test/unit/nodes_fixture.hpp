@@ -156,10 +156,15 @@ class Server {
 // A server whose rows a backend serves, at work while others are.
 class DeviceServer {
   public:
-    DeviceServer(const pgkm::BackendChoice &device, const PgkmPoints &points)
-        : points_(points), open_{sizeof(PgkmOpen), -1, 2, 0, 0, 0, {}, {}, 0, {}, nullptr, 0}, session_(device, open_)
+    DeviceServer(const pgkm::BackendChoice &device, const PgkmPoints &points, std::uint64_t memory_limit = 0)
+        : points_(points), open_{sizeof(PgkmOpen), -1, 2, 0, memory_limit, 0, {}, {}, 0, {}, nullptr, 0},
+          session_(device, open_), other_({&other_table_, -1, 0}, open_)
     {
     }
+    // Around each request.
+    std::function<void(pgkm::nodes::Operation, pgkm::Session &, pgkm::nodes::ShareState &)> before, after;
+    // Which requests another backend serves: the CPU's functions, in another table.
+    std::function<bool(pgkm::nodes::Operation)> by_other = [](pgkm::nodes::Operation) { return false; };
     PgkmNode node(const char *name)
     {
         return {name, points_.n, this, call, reply, [](void *) {}};
@@ -171,11 +176,18 @@ class DeviceServer {
         auto *const self = static_cast<DeviceServer *>(arg);
         const auto *begin = static_cast<const std::byte *>(request);
         self->answer_ = std::async(std::launch::async, [self, asked = pgkm::nodes::Bytes(begin, begin + bytes)] {
-            pgkm::nodes::Reader reader(asked);
-            pgkm::nodes::Writer writer;
-            writer.put(std::uint64_t{0}); // nothing is held
-            pgkm::nodes::Share(self->session_, self->points_, self->state_, self->open_).serve(reader, writer);
-            self->reply_ = writer;
+            const pgkm::nodes::Operation operation = pgkm::nodes::Reader(asked).asked().operation;
+            pgkm::Session &session = self->by_other(operation) ? self->other_ : self->session_;
+            if (self->before)
+                self->before(operation, session, self->state_);
+            pgkm::nodes::serve_rows(session, self->points_, self->state_, self->open_, [&](auto &share) {
+                pgkm::nodes::Reader reader(asked);
+                self->reply_ = pgkm::nodes::Writer();
+                self->reply_.put(std::uint64_t{0}); // nothing is held
+                share.serve(reader, self->reply_);
+            });
+            if (self->after)
+                self->after(operation, session, self->state_);
         });
         return 0;
     }
@@ -196,6 +208,8 @@ class DeviceServer {
     pgkm::nodes::ShareState state_;
     pgkm::nodes::Writer reply_;
     pgkm::Session session_;
+    const PgkmBackend other_table_ = *pgkm::cpu_backend();
+    pgkm::Session other_;
     std::future<void> answer_; // the last: it waits for its thread
 };
 
@@ -214,6 +228,11 @@ inline std::vector<double> numbers_of(const PgkmResult &result)
                                    static_cast<double>(result.n_iter), static_cast<double>(result.converged),
                                    result.inertia};
     const std::ptrdiff_t values = std::ptrdiff_t{result.k} * result.d;
+    if (result.centroids == nullptr && result.means == nullptr) { // one of a sweep
+        numbers.insert(numbers.end(), {result.quality.davies_bouldin, result.quality.calinski_harabasz,
+                                       result.quality.simplified_silhouette, result.quality.bic});
+        return numbers;
+    }
     if (result.means != nullptr) { // a mixture
         numbers.push_back(result.log_likelihood);
         numbers.insert(numbers.end(), result.weights, result.weights + result.k);

@@ -41,7 +41,7 @@ class KeyMasses {
     KeyMasses(const BlockRunner &runner, const Buffer<RowNumber> &order, const Buffer<std::uint64_t> &keys,
               std::int32_t bits)
         : runner_(runner), order_(order), bits_(bits), buckets_(runner.budget(), keys.size()),
-          sums_(runner.budget(), std::size_t{1} << bits)
+          sums_(runner.budget(), std::size_t{1} << bits, Sum{})
     {
         for_rows(runner, static_cast<std::int64_t>(keys.size()), [&](std::size_t row, std::size_t) {
             buckets_[row] = static_cast<std::uint32_t>(bucket_of(keys[row], bits));

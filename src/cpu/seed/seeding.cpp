@@ -34,11 +34,12 @@ bool is_ascending(const std::vector<Value> &values)
 } // namespace
 
 template <typename T>
-Seeding<T>::Seeding(const PgkmPoints &points, std::shared_ptr<PgkmContext> context, std::int32_t bits, bool ordered,
-                    Check check_answer)
-    : context_(std::move(context)), runner_(*self(context_.get()), true),
-      points_(points), rows_{static_cast<const T *>(points.values), points.weights, points.n, points.d},
-      check_answer_(std::move(check_answer)), order_(ordered ? canonical_order(runner_, rows_) : Buffer<RowNumber>()),
+Seeding<T>::Seeding(const PgkmPoints &points, const std::uint16_t *counts, std::shared_ptr<PgkmContext> context,
+                    std::int32_t bits, bool ordered, Check check_answer)
+    : context_(std::move(context)), runner_(*self(context_.get()), true), points_(points),
+      rows_{static_cast<const T *>(points.values), points.weights, points.n, points.d, nullptr, counts},
+      check_answer_(std::move(check_answer)), bits_(bits),
+      order_(ordered ? canonical_order(runner_, rows_) : Buffer<RowNumber>()),
       masses_(std::make_unique<KeyMasses>(runner_, order_, find_keys(runner_, rows_), bits)),
       nearest_(runner_.budget(), points.n), labels_(runner_.budget(), nearest_.size())
 {
@@ -55,8 +56,14 @@ Seeding<T>::~Seeding()
 template <typename T>
 void Seeding<T>::give_up()
 {
-    if (!is_at_rest_)
-        return;
+    if (is_at_rest_)
+        leave_rows();
+}
+
+template <typename T>
+void Seeding<T>::leave_rows()
+{
+    trials_.reset();
     masses_.reset();
     order_ = {};
     nearest_ = {};
@@ -88,9 +95,11 @@ void Seeding<T>::with_mass(Body &&body) const
 {
     switch (mass_) {
     case Mass::one:
-        return body([](std::int64_t) { return std::uint64_t{1}; });
+        return body([&](std::int64_t row) { return rows_.copies(row); });
     case Mass::weight:
-        return body([&](std::int64_t row) { return static_cast<std::uint64_t>(quantise(rows_.weights[row], scale_)); });
+        return body([&](std::int64_t row) {
+            return rows_.copies(row) * static_cast<std::uint64_t>(quantise(rows_.weights[row], scale_));
+        });
     case Mass::square:
         return body([&](std::int64_t row) { return rows_.mass(row, nearest_[static_cast<std::size_t>(row)], scale_); });
     }
@@ -113,6 +122,22 @@ Changes Seeding<T>::take_changes()
     for (const std::uint32_t bucket : all.buckets)
         masses_->forget_change(bucket);
     return all;
+}
+
+// What was told of masses is told: no change waits.
+template <typename T>
+void Seeding<T>::go_on_from(const Seeding &other)
+{
+    begin();
+    std::vector<T> chosen;
+    for (const std::vector<T> &row : other.chosen_)
+        chosen.insert(chosen.end(), row.begin(), row.end());
+    if (!chosen.empty())
+        add(0, chosen);
+    mass_ = other.mass_;
+    scale_ = other.scale_;
+    if (!other.trial_rows_.empty())
+        gains(other.trial_rows_);
 }
 
 template <typename T>
@@ -140,7 +165,7 @@ UInt128 Seeding<T>::run_mass(std::int64_t place, std::int64_t end) const
 {
     UInt128 sum = 0;
     with_mass([&](auto mass_of) {
-        if (rows_.weights == nullptr) { // they are equal in all
+        if (rows_.weights == nullptr && rows_.counts == nullptr) { // they are equal in all
             sum = UInt128{mass_of(masses_->row_at(place))} * static_cast<std::uint64_t>(end - place);
             return;
         }
@@ -255,7 +280,7 @@ std::vector<UInt128> Seeding<T>::gains_by_distances(const std::vector<T> &values
         wanted.distances = squares.data();
         assign_(1, trial.data(), wanted);
         std::vector<std::uint64_t> each(static_cast<std::size_t>(rows_.n / rows_per_task + 1), 0);
-        for_rows(runner_, rows_.n, [&](std::size_t r, std::size_t task) { // 2^14 masses below 2^46
+        for_rows(runner_, rows_.n, [&](std::size_t r, std::size_t task) { // 2^14 masses below 2^46, of one row each
             each[task] += lost_mass(static_cast<std::int64_t>(r), squares[r]);
         });
         gains.push_back(std::accumulate(each.begin(), each.end(), UInt128{0}));
@@ -339,7 +364,8 @@ std::vector<PgkmInt128> Seeding<T>::masses_of_chosen(std::int32_t count, std::in
     PgkmProblem problem = {};
     problem.n_rows = rows_.n;
     problem.weight_exponent = clamp_exponent(exponent);
-    const std::vector<Int128> sums = masses_by_label(runner_, points_, problem, labels_.data(), chosen_.size());
+    const std::vector<Int128> sums =
+        masses_by_label(runner_, points_, problem, labels_.data(), chosen_.size(), rows_.counts);
     std::vector<PgkmInt128> out(sums.size());
     std::transform(sums.begin(), sums.end(), out.begin(), split);
     return out;

@@ -66,10 +66,10 @@ class Seeding final : private Spare {
     // Throws where an answer may not have so many bytes.
     using Check = std::function<void(std::uint64_t bytes)>;
 
-    // context: of the CPU in this process, whichever backend serves the points. Rows that are not ordered have no
-    // places.
-    Seeding(const PgkmPoints &points, std::shared_ptr<PgkmContext> context, std::int32_t bits, bool ordered,
-            Check check_answer);
+    // counts: the copies of each point, or NULL. context: of the CPU in this process, whichever backend serves the
+    // points. Rows that are not ordered have no places, and no copies.
+    Seeding(const PgkmPoints &points, const std::uint16_t *counts, std::shared_ptr<PgkmContext> context,
+            std::int32_t bits, bool ordered, Check check_answer);
     ~Seeding();
     Seeding(const Seeding &) = delete;
     Seeding &operator=(const Seeding &) = delete;
@@ -79,8 +79,12 @@ class Seeding final : private Spare {
     // Rows are seeded: only begin() comes next.
     void rest();
     bool is_at_rest() const { return is_at_rest_; }
+    // Gives up what it has of the rows, which may go then. It is of use to go_on_from() alone, until the next begin().
+    void leave_rows();
     bool was_given_up() const { return masses_ == nullptr; }
-    std::int32_t bits() const { return masses_->bits(); }
+    std::int32_t bits() const { return bits_; }
+    // Stands where the other one does, which has left the same rows in another form. serve_by() comes before.
+    void go_on_from(const Seeding &other);
 
     // Sums the masses of all rows by bucket.
     Changes weigh(Mass kind, std::int32_t exponent);
@@ -134,6 +138,7 @@ class Seeding final : private Spare {
     const PgkmPoints points_;
     const SeedRows<T> rows_;
     const Check check_answer_;
+    const std::int32_t bits_;
     Assign assign_;
     bool on_cpu_ = false;
     bool is_at_rest_ = false;

@@ -186,7 +186,7 @@ void NodeSet::merge_reply(std::size_t i, std::vector<Reply> &replies, const Merg
         Reader begun(replies[i].bytes, replies[i].size);
         const auto held = begun.get<std::uint64_t>();
         require_shape(held == 0 || (held > most_at_once_ && held <= most_message_bytes));
-        const cpu::HeldMemory room(cpu().get(), held == 0 ? replies[i].size : 2 * held);
+        const cpu::HeldMemory room = hold(held == 0 ? replies[i].size : 2 * held);
         Bytes whole;
         if (held != 0) {
             begun.finish();
@@ -206,11 +206,17 @@ void NodeSet::merge_reply(std::size_t i, std::vector<Reply> &replies, const Merg
     }
 }
 
+cpu::HeldMemory NodeSet::hold(std::uint64_t bytes)
+{
+    const std::shared_ptr<PgkmContext> context = cpu();
+    make_room(state_, points_, context.get(), bytes);
+    return {context.get(), bytes};
+}
+
 void NodeSet::serve_own(const Chunks::Step &here)
 {
     try {
-        Share share(*session_, points_, state_, own_open());
-        here(share);
+        serve_rows(*session_, points_, state_, own_open(), here);
     } catch (const Error &error) {
         own_failed_.store(!is_fault_of_device(error));
         throw;
@@ -224,7 +230,7 @@ void NodeSet::ask_servers(Writer request, const Chunks::Step &here, const MergeR
 {
     // Each connection has the request once more, or a part.
     const std::uint64_t size = request.bytes().size();
-    const cpu::HeldMemory requests(cpu().get(), size + std::min(size, most_at_once_) * nodes_.size());
+    const cpu::HeldMemory requests = hold(size + std::min(size, most_at_once_) * nodes_.size());
     std::vector<Reply> replies(nodes_.size());
     std::future<void> own;
     stop_.store(false);
@@ -239,7 +245,7 @@ void NodeSet::ask_servers(Writer request, const Chunks::Step &here, const MergeR
         std::uint64_t at_once = 0;
         for (const Reply &reply : replies)
             at_once += reply.size;
-        const cpu::HeldMemory answers(cpu().get(), at_once);
+        const cpu::HeldMemory answers = hold(at_once);
         for (std::size_t i = 0; i < nodes_.size(); ++i)
             merge_reply(i, replies, merge);
     } catch (...) {

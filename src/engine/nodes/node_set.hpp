@@ -67,6 +67,8 @@ class NodeSet {
     // finds. Then merges the answers.
     void ask_servers(Writer request, const Chunks::Step &here, const MergeReply &merge);
     void serve_own(const Chunks::Step &here);
+    // Bytes of messages. The entries of the rows here go first.
+    cpu::HeldMemory hold(std::uint64_t bytes);
     void call_node(std::size_t i, const Writer &request);
     void call_all(Writer request, std::vector<Reply> &replies);
     std::vector<std::size_t> every_node() const

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "backend/host.hpp"
 #include "backend/update.hpp"
@@ -15,6 +16,25 @@ namespace {
 constexpr std::size_t values_per_poll = std::size_t{1} << 20;
 
 } // namespace
+
+void give_up_entries(ShareState &state, const PgkmPoints &like)
+{
+    if (state.entries == nullptr)
+        return;
+    if (state.seeding != nullptr)
+        with_element(like, [&](auto element) {
+            static_cast<cpu::Seeding<decltype(element)> *>(state.seeding.get())->leave_rows();
+        });
+    state.labels = {};
+    state.entries.reset();
+    state.may_repeat = false;
+}
+
+void make_room(ShareState &state, const PgkmPoints &like, PgkmContext *context, std::uint64_t bytes)
+{
+    if (state.entries != nullptr && !cpu::self(context)->budget.allows(bytes))
+        give_up_entries(state, like);
+}
 
 PgkmPoints clustered(PgkmPoints points, const ShareState &state)
 {
@@ -60,7 +80,53 @@ LargeArray<std::int32_t> nearest_labels(Session &session, const PgkmPoints &poin
 Share::Share(Session &session, const PgkmPoints &points, ShareState &state, const PgkmOpen &open)
     : session_(session), points_(clustered(points, state)), raw_(points), state_(state), open_(open)
 {
+    // They serve the CPU alone, in the memory of its job.
+    if (state_.entries != nullptr && (session_.table() != cpu_backend() || session_.cpu() != state_.context))
+        give_up_entries(state_, points_);
     session_.load_own(points_);
+}
+
+void serve_rows(Session &session, const PgkmPoints &points, ShareState &state, const PgkmOpen &open,
+                const std::function<void(Share &)> &body)
+{
+    Share share(session, points, state, open);
+    try {
+        return body(share);
+    } catch (const Error &error) {
+        if (error.status() != PGKM_LIMIT || state.entries == nullptr)
+            throw;
+    }
+    give_up_entries(state, share.points());
+    body(share);
+}
+
+// Where the CPU serves rows that stay.
+void Share::find_entries()
+{
+    if (state_.passing || !state_.may_repeat || state_.entries != nullptr || points_.n < cpu::least_rows_of_entries ||
+        cpu_data(session_) == nullptr)
+        return;
+    state_.context = session_.cpu();
+    state_.entries = cpu::make_entries({*cpu::self(state_.context.get()), points_}, {points_.n});
+    state_.may_repeat = state_.entries != nullptr;
+    if (!state_.may_repeat)
+        return;
+    state_.entries->entry_of = {}; // nobody asks for labels of rows
+    if (state_.seeding != nullptr) // by rows, and at rest
+        with_element(points_, [&](auto element) {
+            static_cast<cpu::Seeding<decltype(element)> *>(state_.seeding.get())->leave_rows();
+        });
+}
+
+void Share::assign(std::int32_t k, void *centroids, PgkmAssignment &wanted)
+{
+    if (state_.entries == nullptr)
+        return session_.assign(points_.n, k, centroids, wanted);
+    PgkmProblem problem = {};
+    problem.n_rows = state_.entries->size();
+    problem.k = k;
+    problem.centroids = centroids;
+    cpu::assign(state_.entries->data, &problem, 1, &wanted);
 }
 
 PgkmProblem Share::whole() const
@@ -109,6 +175,8 @@ void Share::transform(const std::vector<double> &center, const std::vector<doubl
                   (center.empty() || center.size() == static_cast<std::size_t>(raw_.d)));
     session_.unload();
     state_.seeding.reset();
+    state_.entries.reset();
+    state_.may_repeat = true;
     state_.ranges.clear();
     state_.transformed.reset(); // before the next ones are allocated
     if (center.empty() && metric == PGKM_L2)
@@ -130,6 +198,14 @@ bool Share::call(Call &call, Iteration iteration)
 {
     if (iteration != Iteration::none)
         return iterate(call, iteration == Iteration::first);
+    if (call.function == Function::em_step) // wants all memory, and has no use for entries
+        give_up_entries(state_, points_);
+    if (call.function == Function::assign && state_.entries != nullptr) {
+        PgkmProblem own = *call.problems;
+        own.n_rows = state_.entries->size();
+        cpu::assign(state_.entries->data, &own, 1, call.assignments);
+        return false;
+    }
     if (call.function != Function::em_step || call.mixtures->factors != nullptr) {
         session_.run(call);
         return false;
@@ -195,13 +271,27 @@ void Share::seed_begin(std::int32_t bits)
     if (seeding == nullptr || seeding->was_given_up() || seeding->bits() != bits) {
         seeding.reset();
         state_.seeding.reset();
-        const auto check_answer = [context = session_.cpu()](std::uint64_t bytes) {
-            check_message(context.get(), bytes);
-        };
-        state_.seeding = seeding =
-            std::make_shared<cpu::Seeding<T>>(points_, session_.cpu(), bits, !state_.unordered, check_answer);
+        find_entries();
+        state_.seeding = seeding = make_seeding<T>(bits);
     }
     seeding->begin();
+}
+
+template <typename T>
+std::shared_ptr<cpu::Seeding<T>> Share::make_seeding(std::int32_t bits)
+{
+    const auto check_answer = [context = session_.cpu()](std::uint64_t bytes) { check_message(context.get(), bytes); };
+    const cpu::Data *const entries = state_.entries == nullptr ? nullptr : &state_.entries->data;
+    return std::make_shared<cpu::Seeding<T>>(
+        entries == nullptr ? points_ : entries->points, entries == nullptr ? nullptr : entries->counts,
+        entries == nullptr ? session_.cpu() : state_.context, bits, !state_.unordered, check_answer);
+}
+
+template <typename T>
+void Share::serve_by(cpu::Seeding<T> &seeding)
+{
+    seeding.serve_by([this](std::int32_t k, T *to, PgkmAssignment &wanted) { assign(k, to, wanted); },
+                     state_.entries != nullptr || cpu_data(session_) != nullptr);
 }
 
 template <typename T>
@@ -209,11 +299,15 @@ cpu::Seeding<T> &Share::seeding()
 {
     if (state_.seeding == nullptr || static_cast<cpu::Seeding<T> *>(state_.seeding.get())->is_at_rest())
         throw Error(PGKM_INVALID, "a node was asked to seed before it was told to begin");
-    auto &seeding = *static_cast<cpu::Seeding<T> *>(state_.seeding.get());
-    seeding.serve_by(
-        [this](std::int32_t k, T *to, PgkmAssignment &wanted) { session_.assign(points_.n, k, to, wanted); },
-        cpu_data(session_) != nullptr);
-    return seeding;
+    auto seeding = std::static_pointer_cast<cpu::Seeding<T>>(state_.seeding);
+    if (seeding->was_given_up()) { // with its entries
+        const auto before = std::exchange(seeding, make_seeding<T>(seeding->bits()));
+        serve_by(*seeding);
+        seeding->go_on_from(*before);
+        state_.seeding = seeding;
+    }
+    serve_by(*seeding);
+    return *seeding;
 }
 
 template void Share::transform<float>(const std::vector<double> &, const std::vector<double> &, std::int32_t);

@@ -6,10 +6,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
 #include "cpu/cpu_backend.hpp"
+#include "cpu/entries/entries.hpp"
 #include "cpu/operations.hpp"
 #include "cpu/seed/seeding.hpp"
 #include "engine/backends/session.hpp"
@@ -31,6 +33,11 @@ Centroids centroids_of(const PgkmProblem &problem, const RowShape &rows);
 struct ShareState {
     std::unique_ptr<std::byte[]> transformed; // rows, where they are not clustered as they are
     std::vector<double> ranges;               // of these rows, as soon as they were asked for
+    // Those of the rows that differ, where they repeat, with the context that holds them: as soon as the CPU seeds or
+    // iterates. They are seeded, and labelled, in place of the rows.
+    std::shared_ptr<PgkmContext> context;
+    std::shared_ptr<cpu::Entries> entries;
+    bool may_repeat = true;
     // Of a chunk, whose rows go after the request.
     bool passing = false;    // labels are not kept
     bool unordered = false;  // rows are seeded without their order: nobody draws
@@ -44,6 +51,12 @@ struct ShareState {
     std::uint64_t parts_bytes = 0; // of a request that comes in parts
     Bytes parts;                   // those of it that have come
 };
+
+// Goes back to the rows. What was told of a seeding is told to it again, and labels are found anew.
+void give_up_entries(ShareState &state, const PgkmPoints &like);
+
+// The same where so many bytes find no room beside them.
+void make_room(ShareState &state, const PgkmPoints &like, PgkmContext *context, std::uint64_t bytes);
 
 // The rows as they are clustered.
 PgkmPoints clustered(PgkmPoints points, const ShareState &state);
@@ -100,6 +113,13 @@ class Share {
     LargeArray<std::int32_t> labels(Centroids of) const;
 
   private:
+    void find_entries();
+    // assign() of the rows, or of their entries: no more than sums, or what is asked of each of these.
+    void assign(std::int32_t k, void *centroids, PgkmAssignment &wanted);
+    template <typename T>
+    std::shared_ptr<cpu::Seeding<T>> make_seeding(std::int32_t bits);
+    template <typename T>
+    void serve_by(cpu::Seeding<T> &seeding);
     bool iterate(Call &call, bool first);
     bool assign_rows(Call &call, bool first);
     PgkmProblem whole() const;
@@ -110,5 +130,9 @@ class Share {
     ShareState &state_;
     const PgkmOpen open_;
 };
+
+// body(share) of these rows; and once more without entries, where these leave too little memory.
+void serve_rows(Session &session, const PgkmPoints &points, ShareState &state, const PgkmOpen &open,
+                const std::function<void(Share &)> &body);
 
 } // namespace pgkm::nodes

@@ -12,6 +12,8 @@ namespace pgkm::nodes {
 namespace {
 
 constexpr std::int64_t rows_per_poll = 1 << 14;
+// From so many on, iterations make entries of rows that were not seeded.
+constexpr std::int32_t clusters_worth = 13;
 
 } // namespace
 
@@ -33,10 +35,17 @@ bool Share::iterate(Call &call, bool first)
         with_element(points_, [&](auto element) {
             static_cast<cpu::Seeding<decltype(element)> *>(state_.seeding.get())->rest();
         });
-    cpu::Data *const data = state_.passing ? nullptr : cpu_data(session_);
-    const bool changed = data == nullptr
-                             ? assign_rows(call, first)
-                             : cpu::iterate_on(*data, *call.problems, first, state_.labels, *call.assignments);
+    if (first && call.problems->k >= clusters_worth)
+        find_entries();
+    if (!first && state_.labels.values.empty() && state_.centroids.k > 0 && !state_.passing) // they went with entries
+        state_.labels = {labels(state_.centroids)};
+    cpu::Data *const data = state_.passing              ? nullptr
+                            : state_.entries != nullptr ? &state_.entries->data
+                                                        : cpu_data(session_);
+    PgkmProblem own = *call.problems;
+    own.n_rows = data == nullptr ? own.n_rows : data->points.n;
+    const bool changed = data == nullptr ? assign_rows(call, first)
+                                         : cpu::iterate_on(*data, own, first, state_.labels, *call.assignments);
     state_.centroids = centroids_of(*call.problems, shape_of(points_));
     return changed;
 }
@@ -58,26 +67,37 @@ template <typename T>
 std::vector<char> Share::farthest(std::int64_t most)
 {
     require_shape(most >= 1);
-    if (state_.passing)
-        state_.labels.values.resize(static_cast<std::size_t>(points_.n));
+    const cpu::Data *const entries = state_.entries == nullptr ? nullptr : &state_.entries->data;
+    const PgkmPoints &points = entries == nullptr ? points_ : entries->points;
+    const auto n = static_cast<std::size_t>(points.n);
     Centroids &last = state_.centroids;
-    if (last.k < 1 || state_.labels.values.size() != static_cast<std::size_t>(points_.n))
+    if (last.k < 1)
         throw Error(PGKM_INVALID, "a node was asked for the farthest rows before an iteration");
-    LargeArray<double> squares(static_cast<std::size_t>(points_.n));
+    LargeArray<double> squares(n);
     PgkmAssignment wanted = {};
-    wanted.labels = state_.passing ? state_.labels.values.data() : nullptr;
+    if (state_.labels.values.size() != n) { // of a chunk, or they went with entries
+        state_.labels = {LargeArray<std::int32_t>(n)};
+        wanted.labels = state_.labels.values.data();
+    }
     wanted.distances = squares.data();
-    session_.assign(points_.n, last.k, last.values.data(), wanted);
+    assign(last.k, last.values.data(), wanted);
 
     const std::size_t bytes_of_row = static_cast<std::size_t>(points_.d) * sizeof(T) + 3 * sizeof(double);
-    FirstFarRows<T> first(FarOrder<T>{points_, 0}, static_cast<std::size_t>(most));
-    for (std::int64_t i = 0; i < points_.n; ++i) {
+    const FarOrder<T> order = {points, 0};
+    FirstFarRows<T> first(order, static_cast<std::size_t>(most));
+    for (std::size_t i = 0; i < n; ++i) {
         if (i % rows_per_poll == 0)
             poll(open_.host);
-        first.add({squares[static_cast<std::size_t>(i)], i, state_.labels.values[static_cast<std::size_t>(i)]});
+        first.add({squares[i], static_cast<std::int64_t>(i), state_.labels.values[i],
+                   entries == nullptr ? 1 : entries->counts[i]});
     }
-    check_message(session_.cpu().get(), first.rows().size() * bytes_of_row);
-    return pack<T>(points_, 0, first.rows());
+    std::vector<FarRow> found = first.rows(), far; // far: with their copies
+    std::sort(found.begin(), found.end(), order);
+    for (const FarRow &row : found)
+        far.insert(far.end(),
+                   std::min(static_cast<std::size_t>(row.copies), static_cast<std::size_t>(most) - far.size()), row);
+    check_message(session_.cpu().get(), far.size() * bytes_of_row);
+    return pack<T>(points, 0, far);
 }
 
 template std::vector<char> Share::farthest<float>(std::int64_t);

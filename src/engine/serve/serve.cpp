@@ -155,11 +155,19 @@ std::unique_ptr<Models> answer(const PgkmRequest &request, Workplace *place, Mon
     if (place->session.data() != nullptr)
         nodes::cpu_data(place->session); // what a job of this server's own keeps beside the rows goes
     std::optional<cpu::HeldMemory> room; // beside what the backend takes
-    if (const double bytes = bytes_of_messages(request); bytes > small_messages)
-        room.emplace(place->session.cpu().get(), static_cast<std::uint64_t>(std::min(bytes, 1e18)));
+    if (const double needed = bytes_of_messages(request); needed > small_messages) {
+        const auto bytes = static_cast<std::uint64_t>(std::min(needed, 1e18));
+        const std::shared_ptr<PgkmContext> context = place->session.cpu();
+        nodes::make_room(state, request.points, context.get(), bytes);
+        room.emplace(context.get(), bytes);
+    }
     nodes::Writer reply;
-    reply.put(std::uint64_t{0}); // nothing is held: the answer follows
-    nodes::Share(place->session, request.points, state, open).serve(reader, reply);
+    nodes::serve_rows(place->session, request.points, state, open, [&](nodes::Share &share) {
+        reply = nodes::Writer();
+        reply.put(std::uint64_t{0}); // nothing is held: the answer follows
+        nodes::Reader own = reader;
+        share.serve(own, reply);
+    });
     if (operation != Operation::part)
         state.parts = {};
     return std::make_unique<Answer>(finish(reply.take(), most_at_once, state.held));
