@@ -184,8 +184,7 @@ class EmStep {
     template <typename Body>
     void for_runs(std::int64_t whole, std::int64_t run, Body &&body) const
     {
-        body(std::int64_t{0}, std::min(run, whole));
-        for (std::int64_t first = run; first < whole; first += run) {
+        for (std::int64_t first = 0; first < whole; first += run) {
             context_.poll();
             body(first, std::min(run, whole - first));
         }
