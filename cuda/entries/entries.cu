@@ -90,16 +90,21 @@ double guess_distinct(Data &rows)
     return guess.distinct();
 }
 
-// begins[p] = 1 where an entry begins, else 0.
-__global__ void __launch_bounds__(threads) begin_kernel(const std::uint64_t *keys, const std::uint32_t *rows,
-                                                        const double *weights, std::int64_t n, std::uint32_t *begins)
+// begins[p] = 1 where an entry begins, else 0. values: nullptr where rows of equal keys are equal.
+template <typename T>
+__global__ void __launch_bounds__(threads)
+    begin_kernel(const std::uint64_t *keys, const std::uint32_t *rows, const T *values, std::int32_t d,
+                 const double *weights, std::int64_t n, std::uint32_t *begins)
 {
     const std::int64_t stride = std::int64_t{gridDim.x} * threads;
-    for (std::int64_t p = std::int64_t{blockIdx.x} * threads + threadIdx.x; p < n; p += stride)
-        begins[p] = p % most_copies == 0 || keys[p] != keys[p - 1] ||
-                            (weights != nullptr && weights[rows[p]] != weights[rows[p - 1]])
-                        ? 1
-                        : 0;
+    for (std::int64_t p = std::int64_t{blockIdx.x} * threads + threadIdx.x; p < n; p += stride) {
+        bool begin = p % most_copies == 0 || keys[p] != keys[p - 1];
+        if (!begin && weights != nullptr)
+            begin = weights[rows[p]] != weights[rows[p - 1]];
+        if (!begin && values != nullptr)
+            begin = compare_content(values + std::int64_t{rows[p]} * d, values + std::int64_t{rows[p - 1]} * d, d) != 0;
+        begins[p] = begin ? 1 : 0;
+    }
 }
 
 // From the number of entries up to each place: the entry of each row, the place at which each entry begins, with n
@@ -153,7 +158,7 @@ void sum_up_to(Context &context, const DeviceArray<std::uint32_t> &up_to)
     scan(storage.get());
 }
 
-// The entries; nullptr where they are more than these, rows of equal keys differ, or there is no room.
+// The entries; nullptr where they are more than these, equal keys leave the order open, or there is no room.
 template <typename T>
 std::unique_ptr<Data> make_entries(Data &rows, std::int64_t most)
 {
@@ -167,8 +172,9 @@ std::unique_ptr<Data> make_entries(Data &rows, std::int64_t most)
     if (!keyed || keyed->open)
         return nullptr;
     DeviceArray<std::uint32_t> up_to(context.budget, count);
-    enqueue(begin_kernel, blocks, threads, 0, stream, keyed->keys.get(), keyed->rows.get(), rows.weights.get(), n,
-            up_to.get());
+    const T *const values_of_rows = reinterpret_cast<const T *>(rows.values.get());
+    enqueue(begin_kernel<T>, blocks, threads, 0, stream, keyed->keys.get(), keyed->rows.get(),
+            keyed->collide ? values_of_rows : nullptr, rows.host.d, rows.weights.get(), n, up_to.get());
     keyed->keys = {};
     sum_up_to(context, up_to);
     const std::int64_t size = context.fetch(up_to.get() + (n - 1), 1)[0];
@@ -187,8 +193,8 @@ std::unique_ptr<Data> make_entries(Data &rows, std::int64_t most)
     DeviceArray<char> values(context.budget, entries * rows.row_bytes());
     DeviceArray<double> weights(context.budget, weighted ? entries : 0);
     enqueue(fill_kernel<T>, blocks_for(size * rows.host.d, threads, context.facts.multiprocessors * 16), threads, 0,
-            stream, reinterpret_cast<const T *>(rows.values.get()), rows.weights.get(), rows.host.d, starts.get(),
-            first.get(), size, reinterpret_cast<T *>(values.get()), weights.get(), copies.counts.get());
+            stream, values_of_rows, rows.weights.get(), rows.host.d, starts.get(), first.get(), size,
+            reinterpret_cast<T *>(values.get()), weights.get(), copies.counts.get());
     copies.host_row = context.fetch(first);
     return std::make_unique<Data>(rows, size, std::move(values), std::move(weights), std::move(copies));
 }

@@ -1,12 +1,12 @@
 // canonical.cu (seed) - the canonical order of rows: a key for each row, then a radix sort of keys and row numbers.
 //
 // Equal keys most often belong to equal rows, whose order does not matter. Where neighbours in the order of the keys
-// have equal keys and different contents, or rows are streamed and cannot be compared here, the host goes over the
-// runs of equal keys. It sorts all rows where the device has no room, 24 bytes a row: six digits of 11 bits, the lowest
-// first. All its loops poll for a cancel.
-// Data: rows as they lie, resident, in chunks, or on the devices of several peers, each of which makes the keys of its
-// own and sorts those of all; 64-bit keys and 32-bit row numbers, each twice for the sort.
-// Threads: 1 to 32 lanes share a row and add its terms by shuffles. No barrier.
+// have equal keys and different contents, stable sorts by each feature follow, the last one first, and one by key.
+// Where rows are streamed and cannot be read here, or are few beside their features, the host goes over the runs of
+// equal keys. It sorts all rows where the device has no room, 24 bytes a row: six digits of 11 bits, the lowest first.
+// All its loops poll for a cancel. Data: rows as they lie, resident, in chunks, or on the devices of several peers,
+// each of which makes the keys of its own and sorts those of all; 64-bit keys and 32-bit row numbers, each twice for
+// the sort. Threads: 1 to 32 lanes share a row and add its terms by shuffles. No barrier.
 #include "seed/canonical.hpp"
 
 #include <algorithm>
@@ -27,7 +27,6 @@ namespace pgkm::cuda {
 namespace {
 
 constexpr int threads = 256;
-constexpr int key_bits = 64;
 
 // The lanes of a warp that share a row: the least power of 2 that leaves each one feature, at most 32.
 int lanes_for(std::int32_t d)
@@ -93,6 +92,20 @@ __global__ void __launch_bounds__(threads)
         }
     }
 }
+
+// column[i] = feature f of the row at the place that stands at i.
+template <typename T>
+__global__ void __launch_bounds__(threads)
+    column_kernel(RowTable<T> table, const std::uint32_t *rows, const std::uint32_t *places, std::int64_t n,
+                  std::int32_t f, T *column)
+{
+    const std::int64_t stride = std::int64_t{gridDim.x} * threads;
+    for (std::int64_t i = std::int64_t{blockIdx.x} * threads + threadIdx.x; i < n; i += stride)
+        column[i] = without_minus_zero(table.row(rows[places[i]])[f]);
+}
+
+// So many rows a feature at least are sorted by content here: each sort is a few launches.
+constexpr std::int64_t rows_per_column = 256;
 
 // What the host has of an order.
 struct HostOrder {
@@ -187,11 +200,12 @@ HostOrder order_on_host(const Context &context, const T *values, std::int64_t n,
 
 constexpr double terms_of_feature = 28.0; // a term of a key takes as long as so many of a distance
 
-cudaError_t sort_pairs(void *storage, std::size_t &bytes, cub::DoubleBuffer<std::uint64_t> &keys,
+template <typename Key>
+cudaError_t sort_pairs(void *storage, std::size_t &bytes, cub::DoubleBuffer<Key> &keys,
                        cub::DoubleBuffer<std::uint32_t> &rows, std::int64_t n, cudaStream_t stream)
 {
-    return cub::DeviceRadixSort::SortPairs(storage, bytes, keys, rows, static_cast<std::uint32_t>(n), 0, key_bits,
-                                           stream);
+    return cub::DeviceRadixSort::SortPairs(storage, bytes, keys, rows, static_cast<std::uint32_t>(n), 0,
+                                           static_cast<int>(8 * sizeof(Key)), stream);
 }
 
 // Keys of n rows on their way into order: 24 bytes a row, and what the sort takes.
@@ -229,21 +243,69 @@ class KeySort {
     KeyedRows order(const RowTable<T> &table)
     {
         number_rows(context_, n_, rows_[0].get());
-        cub::DoubleBuffer<std::uint64_t> keys(keys_[0].get(), keys_[1].get());
-        cub::DoubleBuffer<std::uint32_t> rows(rows_[0].get(), rows_[1].get());
-        std::size_t bytes = storage_.bytes();
-        checked("cub::DeviceRadixSort", [&] { return sort_pairs(storage_.get(), bytes, keys, rows, n_, stream()); });
+        const auto [keys_at, rows_at] = sort<std::uint64_t>(keys_, rows_);
         auto device_open = zeros<std::int32_t>(context_.budget, 1, stream());
         const int lanes = lanes_for(table.d);
         in_parts(context_, n_ - 1, terms_of_feature * table.d, [&](std::int64_t first, std::int64_t some) {
             enqueue(compare_kernel<T>, blocks_for(some, threads / lanes, most_blocks()), threads, 0, stream(), table,
-                    lanes, keys.Current(), rows.Current(), first + 1, first + some + 1, device_open.get());
+                    lanes, keys_[keys_at].get(), rows_[rows_at].get(), first + 1, first + some + 1, device_open.get());
         });
-        const bool open = context_.fetch(device_open)[0] != 0;
-        return {std::move(keys_[keys.selector]), std::move(rows_[rows.selector]), open};
+        const bool collide = context_.fetch(device_open)[0] != 0;
+        KeyedRows keyed = {std::move(keys_[keys_at]), std::move(rows_[rows_at]), collide, false};
+        keyed.open =
+            collide && !order_by_content(table, keyed, std::move(keys_[1 - keys_at]), std::move(rows_[1 - rows_at]));
+        return keyed;
     }
 
   private:
+    // Sorts pairs, whose keys fill the memory of `keys` or a part of it. Which of both arrays have them then.
+    template <typename Key>
+    std::pair<int, int> sort(const DeviceArray<std::uint64_t> *keys, const DeviceArray<std::uint32_t> *rows)
+    {
+        cub::DoubleBuffer<Key> key_buffer(reinterpret_cast<Key *>(keys[0].get()),
+                                          reinterpret_cast<Key *>(keys[1].get()));
+        cub::DoubleBuffer<std::uint32_t> row_buffer(rows[0].get(), rows[1].get());
+        std::size_t bytes = 0;
+        checked("cub::DeviceRadixSort",
+                [&] { return sort_pairs(nullptr, bytes, key_buffer, row_buffer, n_, stream()); });
+        if (bytes > storage_.bytes())
+            storage_ = DeviceArray<char>(context_.budget, bytes);
+        bytes = storage_.bytes();
+        checked("cub::DeviceRadixSort",
+                [&] { return sort_pairs(storage_.get(), bytes, key_buffer, row_buffer, n_, stream()); });
+        return {key_buffer.selector, row_buffer.selector};
+    }
+
+    // Puts rows of equal keys in the order of their contents, in this memory and 12 bytes more a row. False where there
+    // is no room, or the host is quicker.
+    template <typename T>
+    bool order_by_content(const RowTable<T> &table, KeyedRows &keyed, DeviceArray<std::uint64_t> &&words,
+                          DeviceArray<std::uint32_t> &&spare)
+    {
+        if (table.of[0] == nullptr || n_ < rows_per_column * table.d)
+            return false;
+        return within_limit([&] {
+            DeviceArray<std::uint64_t> keys[2] = {std::move(words), {context_.budget, static_cast<std::size_t>(n_)}};
+            DeviceArray<std::uint32_t> places[2] = {std::move(spare), {context_.budget, static_cast<std::size_t>(n_)}};
+            const int blocks = blocks_for(n_, threads, most_blocks());
+            const auto sort_places = [&]<typename Key>(Key) {
+                if (sort<Key>(keys, places).second != 0)
+                    std::swap(places[0], places[1]);
+                context_.wait(stream()); // a look at the cancel flag
+            };
+            number_rows(context_, n_, places[0].get());
+            for (std::int32_t f = table.d - 1; f >= 0; --f) {
+                enqueue(column_kernel<T>, blocks, threads, 0, stream(), table, keyed.rows.get(), places[0].get(), n_, f,
+                        reinterpret_cast<T *>(keys[0].get()));
+                sort_places(T());
+            }
+            gather(context_, keyed.keys.get(), places[0].get(), n_, keys[0].get());
+            sort_places(std::uint64_t());
+            gather(context_, keyed.rows.get(), places[0].get(), n_, places[0].get());
+            keyed.rows = std::move(places[0]);
+        });
+    }
+
     KeySort(Context &context, std::int64_t n, std::size_t storage_bytes)
         : context_(context), n_(n), storage_(context.budget, storage_bytes)
     {
@@ -311,7 +373,7 @@ DeviceArray<std::uint32_t> canonical_order(SharedRows<T> &rows)
     KeyedRows keyed = sort->order(rows.table());
     rows.link().meet(); // from here on nobody reads others' rows for this
     if (keyed.open)
-        throw Error(PGKM_UNSUPPORTED, "rows of equal keys and different contents are put in order by one host");
+        throw Error(PGKM_UNSUPPORTED, "the order of rows with equal keys is left to one host");
     return std::move(keyed.rows);
 }
 

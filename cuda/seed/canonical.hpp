@@ -17,7 +17,8 @@ class SharedRows;
 struct KeyedRows {
     DeviceArray<std::uint64_t> keys;
     DeviceArray<std::uint32_t> rows;
-    bool open; // neighbours of equal keys differ in content, or, where rows are streamed, may do so
+    bool collide; // rows of equal keys differ in content, or, where rows are streamed, may do so
+    bool open;    // and they are not in canonical order yet
 };
 
 // Rows are numbered in 32 bits while they are seeded.
@@ -31,7 +32,7 @@ std::optional<KeyedRows> sort_by_key(Data &data, std::int64_t first_row, std::in
 template <typename T>
 NearArray<std::uint32_t> canonical_order(Data &data, std::int64_t first_row, std::int64_t n);
 
-// The row at each position, by the number of SharedRows; PGKM_UNSUPPORTED where rows of equal keys differ.
+// The row at each position, by the number of SharedRows; PGKM_UNSUPPORTED where the order of equal keys stays open.
 template <typename T>
 DeviceArray<std::uint32_t> canonical_order(SharedRows<T> &rows);
 

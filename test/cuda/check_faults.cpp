@@ -76,6 +76,14 @@ std::vector<Job> make_jobs()
     // Seeded and labelled by entries, fitted by rows beside them.
     jobs.push_back(
         make_job({.name = "repeated a few times", .n = 17000, .d = 3, .k = 12, .distinct = 2500}, {}, 0, 31));
+    jobs.push_back(make_job({.name = "equal keys",
+                             .n = 5200,
+                             .d = 20,
+                             .k = 8,
+                             .element = PGKM_FLOAT64,
+                             .init = PGKM_INIT_KMEANS_PLUS_PLUS,
+                             .same_keys = true},
+                            {}, 0, 31));
     return jobs;
 }
 
@@ -100,6 +108,15 @@ std::vector<Job> make_optional_jobs()
         make_job({.name = "candidates", .n = 9000, .d = 20, .k = 40, .init = PGKM_INIT_KMEANS_PARALLEL}, {}, 0));
     jobs.push_back(
         make_job({.name = "repeated", .n = 17000, .d = 20, .k = 12, .distinct = 90, .init = PGKM_INIT_RANDOM}, {}, 0));
+    jobs.push_back(make_job({.name = "equal keys",
+                             .n = 17000,
+                             .d = 20,
+                             .k = 12,
+                             .element = PGKM_FLOAT64,
+                             .distinct = 90,
+                             .init = PGKM_INIT_KMEANS_PLUS_PLUS,
+                             .same_keys = true},
+                            {}, 0));
     jobs.push_back( // not by rows that blocks hold
         make_job({.name = "trials", .n = 9000, .d = 100, .k = 10, .init = PGKM_INIT_KMEANS_PLUS_PLUS}, in_passes, 0));
     jobs.push_back(make_job(

@@ -148,6 +148,24 @@ std::vector<Case> repeat_cases(Extent extent)
                          .distinct = 300,
                          .init = init,
                          .like_weights = true});
+        cases.push_back({.name = "repeat, equal keys",
+                         .n = 50000,
+                         .d = 190,
+                         .k = 15,
+                         .distinct = 120,
+                         .init = init,
+                         .same_keys = true,
+                         .any_order = any_order});
+        cases.push_back({.name = "repeat, equal keys, weighted",
+                         .n = 17000,
+                         .d = 12,
+                         .k = 15,
+                         .element = PGKM_FLOAT64,
+                         .weighted = true,
+                         .distinct = 300,
+                         .init = init,
+                         .like_weights = true,
+                         .same_keys = true});
         cases.push_back({.name = "repeat, wide", .n = 16500, .d = 130, .k = 24, .distinct = 500, .init = init});
         cases.push_back({.name = "repeat, zeros",
                          .n = 20000,
