@@ -4,14 +4,13 @@
 // does, and at every most_copies-th place, which bounds the counts. A sum up to each place numbers the entries. Equal
 // rows whose weights alternate stay apart.
 // A sample tells first whether that pays. It is of places that are drawn each on its own, since rows may have come in
-// order, and so large that rows of which each is there four times have some 18 pairs in it.
+// order.
 // Data: keys and row numbers by place, the entry's number by place and by row; values of entries one after the other.
 // Threads: a place, a row or a value a thread; they share nothing.
 // Paper: Chao 1984 (how many rows differ, from a sample).
 #include "entries/entries.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -34,7 +33,6 @@ constexpr int threads = 256;
 // Of fewer rows nothing is long.
 constexpr std::int64_t least_rows = 1 << 14;
 
-constexpr double sampled_of_root = 3.0;
 constexpr std::int64_t rows_at_once = 1 << 22; // whose labels are brought to the host
 
 // How often each key has come.
@@ -70,8 +68,7 @@ template <typename T>
 double guess_distinct(Data &rows)
 {
     const std::int64_t n = rows.host.n;
-    const auto root = static_cast<std::int64_t>(sampled_of_root * std::sqrt(static_cast<double>(n)));
-    const auto wanted = static_cast<std::size_t>(std::min(root, DistinctGuess::most_sampled));
+    const auto wanted = static_cast<std::size_t>(DistinctGuess::sample_of(n));
     std::vector<std::uint32_t> sample;
     Tally places(wanted), keys(wanted);
     for (std::uint64_t i = 0; i < wanted; ++i) {

@@ -2,6 +2,8 @@
 // that differ (entries) in place of all.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -24,7 +26,12 @@ inline constexpr double expected_iterations = 10.0;
 // u + f1 (f1 - 1) / (2 (f2 + 1)): near where rows repeat about equally often.
 class DistinctGuess {
   public:
-    static constexpr std::int64_t most_sampled = 1 << 15;
+    // How large a sample of n rows is: of rows of which each is there four times it has some 18 pairs.
+    static std::int64_t sample_of(std::int64_t n)
+    {
+        constexpr std::int64_t most = 1 << 15;
+        return std::min(static_cast<std::int64_t>(3.0 * std::sqrt(static_cast<double>(n))), most);
+    }
 
     // A row of the sample, which equals so many of those before it.
     void add(std::uint32_t before)

@@ -11,8 +11,7 @@
 namespace pgkm::cpu {
 namespace {
 
-// Rows of a sample: one in 32, or these.
-constexpr std::int64_t least_sampled = 1 << 9, rows_per_sampled = 32;
+constexpr std::int64_t least_sampled = 1 << 9;
 constexpr std::int64_t rows_per_poll = 1 << 16; // moved to a larger table
 
 } // namespace
@@ -109,8 +108,7 @@ std::uint32_t DistinctRows::add(std::int64_t row, std::uint64_t key, std::int64_
 // The places are drawn, each on its own: rows may have come in order.
 double guess_distinct(const Data &rows, const RowKeys &keys)
 {
-    const std::int64_t n = rows.points.n,
-                       wanted = std::clamp(n / rows_per_sampled, least_sampled, DistinctGuess::most_sampled);
+    const std::int64_t n = rows.points.n, wanted = std::max(least_sampled, DistinctGuess::sample_of(n));
     const std::int64_t per_poll = std::min<std::int64_t>(64, seed_block_rows(rows.points.d));
     Buffer<std::uint64_t> sample(rows.context.budget, wanted);
     for (std::int64_t i = 0; i < wanted; ++i)
