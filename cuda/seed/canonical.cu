@@ -4,9 +4,11 @@
 // have equal keys and different contents, stable sorts by each feature follow, the last one first, and one by key.
 // Where rows are streamed and cannot be read here, or are few beside their features, the host goes over the runs of
 // equal keys. It sorts all rows where the device has no room, 24 bytes a row: six digits of 11 bits, the lowest first.
-// All its loops poll for a cancel. Data: rows as they lie, resident, in chunks, or on the devices of several peers,
-// each of which makes the keys of its own and sorts those of all; 64-bit keys and 32-bit row numbers, each twice for
-// the sort. Threads: 1 to 32 lanes share a row and add its terms by shuffles. No barrier.
+// All its loops poll for a cancel.
+//
+// Data: rows as they lie, resident, in chunks, or on the devices of several peers, each of which makes the keys of its
+// own and sorts those of all; 64-bit keys and 32-bit row numbers, each twice for the sort.
+// Threads: 1 to 32 lanes share a row and add its terms by shuffles; of a column, a row a thread. No barrier.
 #include "seed/canonical.hpp"
 
 #include <algorithm>

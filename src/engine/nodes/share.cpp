@@ -15,16 +15,22 @@ namespace {
 
 constexpr std::size_t values_per_poll = std::size_t{1} << 20;
 
+// What a seeding has of rows that are asked in another form from now on.
+void leave_rows(ShareState &state, const PgkmPoints &like)
+{
+    if (state.seeding != nullptr)
+        with_element(like, [&](auto element) {
+            static_cast<cpu::Seeding<decltype(element)> *>(state.seeding.get())->leave_rows();
+        });
+}
+
 } // namespace
 
 void give_up_entries(ShareState &state, const PgkmPoints &like)
 {
     if (state.entries == nullptr)
         return;
-    if (state.seeding != nullptr)
-        with_element(like, [&](auto element) {
-            static_cast<cpu::Seeding<decltype(element)> *>(state.seeding.get())->leave_rows();
-        });
+    leave_rows(state, like);
     state.labels = {};
     state.entries.reset();
     state.may_repeat = false;
@@ -112,10 +118,7 @@ void Share::find_entries()
     if (!state_.may_repeat)
         return;
     state_.entries->entry_of = {}; // nobody asks for labels of rows
-    if (state_.seeding != nullptr) // by rows, and at rest
-        with_element(points_, [&](auto element) {
-            static_cast<cpu::Seeding<decltype(element)> *>(state_.seeding.get())->leave_rows();
-        });
+    leave_rows(state_, points_);   // of a seeding by rows, which is at rest
 }
 
 void Share::assign(std::int32_t k, void *centroids, PgkmAssignment &wanted)
@@ -123,9 +126,14 @@ void Share::assign(std::int32_t k, void *centroids, PgkmAssignment &wanted)
     if (state_.entries == nullptr)
         return session_.assign(points_.n, k, centroids, wanted);
     PgkmProblem problem = {};
-    problem.n_rows = state_.entries->size();
     problem.k = k;
     problem.centroids = centroids;
+    assign_entries(problem, wanted);
+}
+
+void Share::assign_entries(PgkmProblem problem, PgkmAssignment &wanted)
+{
+    problem.n_rows = state_.entries->size();
     cpu::assign(state_.entries->data, &problem, 1, &wanted);
 }
 
@@ -201,9 +209,7 @@ bool Share::call(Call &call, Iteration iteration)
     if (call.function == Function::em_step) // wants all memory, and has no use for entries
         give_up_entries(state_, points_);
     if (call.function == Function::assign && state_.entries != nullptr) {
-        PgkmProblem own = *call.problems;
-        own.n_rows = state_.entries->size();
-        cpu::assign(state_.entries->data, &own, 1, call.assignments);
+        assign_entries(*call.problems, *call.assignments);
         return false;
     }
     if (call.function != Function::em_step || call.mixtures->factors != nullptr) {

@@ -116,6 +116,7 @@ class Share {
     void find_entries();
     // assign() of the rows, or of their entries: no more than sums, or what is asked of each of these.
     void assign(std::int32_t k, void *centroids, PgkmAssignment &wanted);
+    void assign_entries(PgkmProblem problem, PgkmAssignment &wanted);
     template <typename T>
     std::shared_ptr<cpu::Seeding<T>> make_seeding(std::int32_t bits);
     template <typename T>
