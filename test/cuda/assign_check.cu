@@ -38,7 +38,7 @@ struct Case {
     ~Case()
     {
         prepared = {};
-        context.budget.drop_aside();
+        context.budget.drop_aside(values.get(), values.bytes());
     }
     cudaStream_t stream() const { return context.compute.get(); }
     Stage<T> stage() const
