@@ -64,6 +64,24 @@ const Both<Function> &find(const Kernel<Id, Function> (&kernels)[N], Id strategy
 
 } // namespace
 
+std::vector<std::int64_t> limbs_of(const std::vector<Int128> &sums, bool weighted)
+{
+    const std::size_t count = sums.size();
+    std::vector<std::int64_t> limbs(count * 2 * static_cast<std::size_t>(parts_of(weighted)));
+    const auto set = [&](std::size_t i, Int128 value) {
+        const Int128 hi = value >> limb_bits;
+        limbs[2 * i] = static_cast<std::int64_t>(hi);
+        limbs[2 * i + 1] = static_cast<std::int64_t>(value - hi * (Int128{1} << limb_bits));
+    };
+    for (std::size_t i = 0; i < count; ++i) {
+        const Int128 upper = weighted ? sums[i] >> lower_limb_bits : sums[i];
+        set(i, upper);
+        if (weighted)
+            set(count + i, sums[i] - upper * (Int128{1} << lower_limb_bits));
+    }
+    return limbs;
+}
+
 template <typename T>
 DeviceProblem<T>::DeviceProblem(Data &owner, const PgkmProblem &given, bool may_stream)
     : data(owner), context(owner.context), problem(given), d(owner.host.d), k(given.k),
@@ -179,16 +197,6 @@ void DeviceProblem<T>::upload_centroids(const void *values)
     forget_labels();
 }
 
-// Labels that are kept, and the sums that follow them, are right whatever the centroids.
-template <typename T>
-void DeviceProblem<T>::replace_centroids(const void *values)
-{
-    if (kept.get() == nullptr)
-        return upload_centroids(values);
-    centroids.upload(static_cast<const T *>(values), static_cast<std::size_t>(k) * static_cast<std::size_t>(d),
-                     stream());
-}
-
 template <typename T>
 View<T> DeviceProblem<T>::view(const T *values, const double *weights, std::int64_t rows, int set) const
 {
@@ -283,13 +291,19 @@ void DeviceProblem<T>::iteration(const UpdateArguments<T> &arguments, const Cont
 template <typename T>
 void DeviceProblem<T>::iteration_of_peers(UpdateArguments<T> arguments)
 {
-    PeerSums &all = *peer_sums;
     iteration(arguments, control.get());
     const bool stay = kept.get() != nullptr;
-    all.add_up({totals.get(), totals.count(), masses.get(), masses.count(), stay}, control.get());
-    arguments.sums = {all.all(), all.all() + totals.count(), weighted};
-    arguments.sums_stay = true;
+    peer_sums->add_up({totals.get(), totals.count(), masses.get(), masses.count(), stay}, control.get());
+    take_all_sums(arguments);
     update(arguments, stream());
+}
+
+template <typename T>
+void DeviceProblem<T>::take_all_sums(UpdateArguments<T> &arguments) const
+{
+    if (peer_sums)
+        arguments.sums = {peer_sums->all(), peer_sums->all() + totals.count(), weighted};
+    arguments.sums_stay = peer_sums.has_value() || kept.get() != nullptr;
 }
 
 template struct DeviceProblem<float>;

@@ -18,6 +18,9 @@ namespace pgkm::cuda {
 
 struct MoveArguments;
 
+// Sums as the device has them: parts, each in two limbs.
+std::vector<std::int64_t> limbs_of(const std::vector<Int128> &sums, bool weighted);
+
 template <typename T>
 struct DeviceProblem {
     Data &data;
@@ -64,8 +67,6 @@ struct DeviceProblem {
 
     // Centroids from the caller's memory, and all that depends on them anew.
     void upload_centroids(const void *values);
-    // The same within a fit, after an iteration that found a cluster empty.
-    void replace_centroids(const void *values);
 
     // The view of rows that lie on the device, compared with centroid set `set`.
     View<T> view(const T *values, const double *weights, std::int64_t rows, int set = 0) const;
@@ -89,6 +90,8 @@ struct DeviceProblem {
     void iteration(const UpdateArguments<T> &arguments, const Control *watched);
     // The whole of it, with the peers.
     void iteration_of_peers(UpdateArguments<T> arguments);
+    // The sums of all rows, once an iteration has made them.
+    void take_all_sums(UpdateArguments<T> &arguments) const;
 
     // All rows, as they lie on the device: body(view), more than once where they come in chunks.
     template <typename Body>

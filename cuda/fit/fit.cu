@@ -170,15 +170,14 @@ template <typename Unchanged>
 void Fit<T>::finish_host_iteration(Sums &sums, Unchanged &&unchanged)
 {
     if (has_empty_cluster(sums))
-        cuda::relocate(on_device_, sums);
+        cuda::relocate(on_device_, sums.masses, move_within<T>(sums));
     problem_.shift = update_centroids<T>(problem_, on_device_.d, params_.metric, sums);
     ++problem_.n_iter;
     problem_.converged = problem_.shift <= problem_.tol || unchanged();
     context().report("iterating", index_, problem_.n_iter, problem_.shift);
 }
 
-// For the sums of iterations in which the host has a part: as the device has them, joined, and where rows are
-// relocated. Other fits need none of it.
+// For the sums of iterations in which the host has a part. Other fits need none of it.
 template <typename T>
 void Fit<T>::claim_sums()
 {
@@ -188,46 +187,40 @@ void Fit<T>::claim_sums()
                                                        static_cast<std::uint64_t>(on_device_.d));
 }
 
-// The device met an empty cluster and has changed nothing: sums are those of the current
-// centroids, set 1 holds those of the iteration before.
+// The device met an empty cluster and has changed nothing: sums are those of the current centroids. The host says which
+// rows move, and the device ends the iteration.
 template <typename T>
 void Fit<T>::relocate()
 {
-    claim_sums();
-    take_centroids();
-    std::vector<std::int64_t> totals(on_device_.totals.count()), masses(on_device_.masses.count());
-    if (on_device_.peer_sums) {
-        const std::int64_t *const all = on_device_.peer_sums->all();
-        download(context(), totals.data(), all, totals.size() * sizeof totals[0]);
-        download(context(), masses.data(), all + totals.size(), masses.size() * sizeof masses[0]);
-    } else {
-        on_device_.totals.download(totals.data(), totals.size(), stream());
-        on_device_.masses.download(masses.data(), masses.size(), stream());
-        context().wait(stream());
-    }
-    Sums sums;
-    sums.reset(on_device_.k, on_device_.d);
-    const auto join = [&](const std::vector<std::int64_t> &parts, std::vector<Int128> &out) {
-        const auto count = static_cast<std::int64_t>(out.size());
-        for (std::int64_t i = 0; i < count; ++i)
-            out[static_cast<std::size_t>(i)] = sum_of(parts.data(), count, i, on_device_.weighted);
-    };
-    join(totals, sums.totals);
-    join(masses, sums.masses);
+    UpdateArguments<T> arguments = on_device_.update_arguments(&params_, progress_);
+    on_device_.take_all_sums(arguments);
+    arguments.empty_remain = true; // for which there is no row
+    const std::int32_t k = on_device_.k;
+    const Claim claim(context().host_budget, static_cast<std::uint64_t>(k) * (5 * sizeof(Int128)));
+    const std::vector<std::int64_t> limbs = context().fetch(arguments.sums.masses, on_device_.masses.count());
+    std::vector<Int128> masses(static_cast<std::size_t>(k));
+    for (std::int32_t j = 0; j < k; ++j)
+        masses[static_cast<std::size_t>(j)] = sum_of(limbs.data(), k, j, on_device_.weighted);
     start_control(); // kernels shall run again
     // Labels that stay make the same sums, with the same empty clusters: an iteration before that the device could
     // finish had none.
-    const bool may_rest = last_relocated_ != 0 && last_relocated_ == problem_.n_iter && sums.masses == last_masses_;
-    last_masses_ = sums.masses;
-    finish_host_iteration(sums,
-                          [&] { return may_rest && !any_of_peers(problem_.peers, !same_labels(on_device_, 0, 1)); });
+    const bool may_rest = last_relocated_ != 0 && last_relocated_ == problem_.n_iter && masses == last_masses_;
+    const bool rests = may_rest && !any_of_peers(problem_.peers, !same_labels(on_device_, 0, 1));
+    last_masses_ = masses;
+    std::optional<MovedSums> moved_sums;
+    cuda::relocate(on_device_, masses,
+                   [&](const PgkmPoints &points, const PgkmProblem &of, const std::vector<MovedRow> &moved) {
+                       moved_sums.emplace(on_device_, arguments.sums, points, of, moved, masses);
+                   });
+    update(arguments, stream());
+    fetch_control();
+    problem_.converged |= rests ? 1 : 0;
     last_relocated_ = problem_.n_iter;
-    // History moves on: set 1 becomes what set 0 was.
-    const std::size_t n_values = static_cast<std::size_t>(on_device_.k) * static_cast<std::size_t>(on_device_.d);
-    for (int set = 2; set >= 1; --set)
-        enqueue_copy(on_device_.centroids.get() + static_cast<std::size_t>(set) * n_values,
-                     on_device_.centroids.get() + static_cast<std::size_t>(set - 1) * n_values, n_values, stream());
-    on_device_.replace_centroids(problem_.centroids);
+    if (arguments.sums_stay) { // they follow rows, and none has moved for them
+        start_control();
+        moved_sums->put_back(last_masses_);
+        on_device_.wait();
+    }
     if (problem_.n_iter <= 2) // the device stopped before it could order rows by their labels
         for (PreparedRows::Part &part : on_device_.prepared.parts)
             part.first_order = true;

@@ -234,20 +234,99 @@ std::vector<FarRow> farthest_rows(DeviceProblem<T> &problem, std::size_t most)
     return found.rows();
 }
 
+// Values of some clusters' totals change places with those in `others`; the first `added` values there are added to
+// them. A value a thread.
+__global__ void __launch_bounds__(threads)
+    swap_kernel(Accumulators sums, std::int64_t n_totals, const std::int32_t *clusters, std::int64_t values, int d,
+                std::int64_t added, const Control *control, std::int64_t *others)
+{
+    if (stopped(control))
+        return;
+    const std::int64_t i = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+    const std::int64_t stride = std::int64_t{gridDim.x} * threads;
+    for (std::int64_t at = i; at < values; at += stride) {
+        const std::int64_t cluster = clusters[at / d], place = cluster * d + at % d;
+        for (int part = 0; part < parts_of(sums.weighted); ++part) {
+            longlong2 &total = reinterpret_cast<longlong2 *>(sums.totals)[part * n_totals + place];
+            longlong2 &other = reinterpret_cast<longlong2 *>(others)[part * values + at];
+            const longlong2 before = total;
+            total = at < added ? make_longlong2(before.x + other.x, before.y + other.y) : other;
+            other = before;
+        }
+    }
+}
+
 } // namespace
 
 template <typename T>
-void relocate(DeviceProblem<T> &problem, Sums &sums)
+void relocate(DeviceProblem<T> &problem, std::vector<Int128> &masses, const MoveRows &move)
 {
     std::optional<Claim> claim;
-    relocate_by_farthest_of_peers<T>(problem.data.host, problem.problem, sums, [&](std::size_t most) {
+    const auto farthest = [&](std::size_t most) {
         claim.reset();
         const std::size_t counts = problem.data.copies.rows != 0 ? sizeof(std::uint16_t) : 0;
         claim.emplace(problem.context.host_budget,
                       2 * most * sizeof(FarRow) +
                           rows_at_once(most, problem.labels.count()) * (sizeof(FoundRow) + counts));
         return farthest_rows(problem, most);
-    });
+    };
+    relocate_by_farthest_of_peers<T>(problem.data.host, problem.problem, masses, farthest, move);
+}
+
+template <typename T>
+MovedSums::MovedSums(DeviceProblem<T> &problem, const Accumulators &sums, const PgkmPoints &points,
+                     const PgkmProblem &of, const std::vector<MovedRow> &moved, const std::vector<Int128> &masses)
+    : context_(problem.context), control_(problem.control.get()), sums_(sums), k_(problem.k), d_(problem.d)
+{
+    for (const MovedRow &row : moved)
+        clusters_.push_back(row.from);
+    std::sort(clusters_.begin(), clusters_.end());
+    clusters_.erase(std::unique(clusters_.begin(), clusters_.end()), clusters_.end());
+    const auto donors = static_cast<std::int32_t>(clusters_.size());
+    for (const MovedRow &row : moved)
+        clusters_.push_back(row.to);
+    const auto d = static_cast<std::size_t>(d_);
+    const std::size_t count = clusters_.size() * d * 2 * static_cast<std::size_t>(parts_of(sums.weighted));
+    const Claim claim(context_.host_budget, 2 * count * sizeof(std::int64_t));
+    std::vector<Int128> totals(clusters_.size() * d);
+    for (std::size_t i = 0; i < moved.size(); ++i) {
+        const auto donor = std::lower_bound(clusters_.begin(), clusters_.begin() + donors, moved[i].from);
+        Int128 *const from = totals.data() + static_cast<std::size_t>(donor - clusters_.begin()) * d;
+        Int128 *const to = totals.data() + (static_cast<std::size_t>(donors) + i) * d;
+        for (std::int32_t f = 0; f < d_; ++f) {
+            to[f] = row_feature<T>(points, of, moved[i].row, f);
+            from[f] -= to[f];
+        }
+    }
+    which_ = NearArray<std::int32_t>(context_.budget, context_.host_budget, clusters_.size());
+    which_.upload(clusters_.data(), clusters_.size(), context_.compute.get());
+    const std::vector<std::int64_t> limbs = limbs_of(totals, sums.weighted);
+    totals_ = NearArray<std::int64_t>(context_.budget, context_.host_budget, limbs.size());
+    totals_.upload(limbs.data(), limbs.size(), context_.compute.get());
+    set_masses(masses);
+    swap(donors);
+}
+
+void MovedSums::put_back(const std::vector<Int128> &masses)
+{
+    set_masses(masses);
+    swap(0);
+}
+
+void MovedSums::set_masses(const std::vector<Int128> &masses)
+{
+    const std::vector<std::int64_t> limbs = limbs_of(masses, sums_.weighted);
+    enqueue_copy(sums_.masses, limbs.data(), limbs.size(), context_.compute.get());
+}
+
+void MovedSums::swap(std::int32_t added)
+{
+    const auto values = static_cast<std::int64_t>(clusters_.size()) * d_;
+    if (values == 0)
+        return;
+    enqueue(swap_kernel, blocks_for(values, threads, context_.facts.multiprocessors * 4), threads, 0,
+            context_.compute.get(), sums_, std::int64_t{k_} * d_, which_.get(), values, d_, std::int64_t{added} * d_,
+            control_, totals_.get());
 }
 
 template <typename T>
@@ -278,8 +357,12 @@ bool same_labels(DeviceProblem<T> &problem, int set, int other)
     return different == 0;
 }
 
-template void relocate<float>(DeviceProblem<float> &, Sums &);
-template void relocate<double>(DeviceProblem<double> &, Sums &);
+template void relocate<float>(DeviceProblem<float> &, std::vector<Int128> &, const MoveRows &);
+template void relocate<double>(DeviceProblem<double> &, std::vector<Int128> &, const MoveRows &);
+template MovedSums::MovedSums(DeviceProblem<float> &, const Accumulators &, const PgkmPoints &, const PgkmProblem &,
+                              const std::vector<MovedRow> &, const std::vector<Int128> &);
+template MovedSums::MovedSums(DeviceProblem<double> &, const Accumulators &, const PgkmPoints &, const PgkmProblem &,
+                              const std::vector<MovedRow> &, const std::vector<Int128> &);
 template bool same_labels<float>(DeviceProblem<float> &, int, int);
 template bool same_labels<double>(DeviceProblem<double> &, int, int);
 

@@ -5,29 +5,6 @@
 #include "plugin/upload.hpp"
 
 namespace pgkm::cuda {
-namespace {
-
-// Sums as the device has them: parts, each in two limbs.
-std::vector<std::int64_t> limbs_of(const std::vector<Int128> &sums, bool weighted)
-{
-    const std::size_t count = sums.size();
-    std::vector<std::int64_t> limbs(count * 2 * static_cast<std::size_t>(parts_of(weighted)));
-    const auto set = [&](std::size_t i, Int128 value) {
-        const Int128 hi = value >> limb_bits;
-        limbs[2 * i] = static_cast<std::int64_t>(hi);
-        limbs[2 * i + 1] = static_cast<std::int64_t>(value - hi * (Int128{1} << limb_bits));
-    };
-    for (std::size_t i = 0; i < count; ++i) {
-        const Int128 upper = weighted ? sums[i] >> lower_limb_bits : sums[i];
-        set(i, upper);
-        if (weighted)
-            set(count + i, sums[i] - upper * (Int128{1} << lower_limb_bits));
-    }
-    return limbs;
-}
-
-} // namespace
-
 // Adds the CPU's sums to those on the device, before the division.
 template <typename T>
 void DeviceProblem<T>::add_sums(const std::vector<Int128> &sums, const DeviceArray<std::int64_t> &to,

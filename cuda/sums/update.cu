@@ -89,6 +89,12 @@ __device__ void chain_tiles(BlockMemory &memory, const Tile &tile, int clusters,
     }
 }
 
+template <typename T>
+__device__ inline bool is_empty(const UpdateArguments<T> &a, int j)
+{
+    return sum_of(a.sums.masses, a.k, j, a.sums.weighted) == 0;
+}
+
 // Means in a.fresh, and what they are divided by to become unit vectors.
 template <typename T>
 __device__ void make_directions(const UpdateArguments<T> &a, BlockMemory &memory, const Tile &tile, int first,
@@ -98,7 +104,8 @@ __device__ void make_directions(const UpdateArguments<T> &a, BlockMemory &memory
     chain_tiles(
         memory, tile, clusters, a.d, [&](int cluster, int f) { return total_at(a, at(cluster, f)); },
         [&](int cluster, int f, Int128 total) {
-            const T mean = mean_at(a, total, first + cluster, f);
+            const T mean =
+                a.empty_remain && is_empty(a, first + cluster) ? T{0} : mean_at(a, total, first + cluster, f);
             a.fresh[at(cluster, f)] = mean;
             return static_cast<double>(mean);
         });
@@ -134,9 +141,9 @@ __device__ void replace_centroids(const UpdateArguments<T> &a, BlockMemory &memo
         [&](int cluster, int f, const Found &found) {
             const std::int64_t i = at(cluster, f);
             T next = found.old;
-            if (!a.cosine)
+            if (!a.cosine && !(a.empty_remain && is_empty(a, first + cluster)))
                 next = mean_at(a, found.total, first + cluster, f);
-            else if (memory.norms[cluster] != 0.0)
+            else if (a.cosine && memory.norms[cluster] != 0.0)
                 next = static_cast<T>(static_cast<double>(a.fresh[i]) / memory.norms[cluster]);
             for (int part = 0; !a.sums_stay && part < parts_of(a.sums.weighted); ++part)
                 reinterpret_cast<longlong2 *>(a.sums.totals)[part * set + i] = make_longlong2(0, 0);
@@ -188,12 +195,6 @@ __device__ void close_iteration(const UpdateArguments<T> &a, BlockMemory &memory
         decide(a, shift);
 }
 
-template <typename T>
-__device__ inline bool is_empty(const UpdateArguments<T> &a, int j)
-{
-    return sum_of(a.sums.masses, a.k, j, a.sums.weighted) == 0;
-}
-
 // A cluster a thread. One without mass stops the fit.
 template <typename T>
 __global__ void __launch_bounds__(threads) find_empty_kernel(UpdateArguments<T> a)
@@ -222,7 +223,7 @@ __global__ void __launch_bounds__(threads, sizeof(T) == 4 ? 8 : 5) update_kernel
     __shared__ BlockMemory memory;
     if (block_stopped(a.control)) // one answer for the block: the flag may change while its threads read it
         return;
-    if (gridDim.x == 1 && block_finds_empty(a))
+    if (gridDim.x == 1 && !a.empty_remain && block_finds_empty(a))
         return;
     const Tile tile(a.d);
     for (int j = static_cast<int>(blockIdx.x) * tile.clusters; j < a.k;
@@ -239,7 +240,7 @@ void update(const UpdateArguments<T> &arguments, cudaStream_t stream)
 {
     const auto blocks = [&](int clusters) { return static_cast<unsigned>((arguments.k + clusters - 1) / clusters); };
     const unsigned tiles = std::min(blocks(Tile(arguments.d).clusters), 4096u);
-    if (tiles > 1)
+    if (tiles > 1 && !arguments.empty_remain)
         enqueue(find_empty_kernel<T>, blocks(threads), threads, 0, stream, arguments);
     enqueue(update_kernel<T>, tiles, threads, 0, stream, arguments);
 }

@@ -28,7 +28,8 @@ struct UpdateArguments {
     std::int32_t k;
     std::int32_t d;
     bool cosine;
-    bool sums_stay; // the next iteration moves rows between them
+    bool sums_stay;    // the next iteration moves rows between them
+    bool empty_remain; // clusters without mass keep their centroids; else they stop the fit
 };
 
 // Enqueues one update. What it decides is in arguments.control.

@@ -55,33 +55,37 @@ void unpack(const void *bytes, std::size_t size, std::int32_t k, FarRows<T> &row
 }
 
 template <typename T>
-void relocate_by_farthest_of_peers(const PgkmPoints &points, const PgkmProblem &problem, Sums &sums,
-                                   const std::function<std::vector<FarRow>(std::size_t most)> &farthest)
+void relocate_by_farthest_of_peers(const PgkmPoints &points, const PgkmProblem &problem, std::vector<Int128> &masses,
+                                   const std::function<std::vector<FarRow>(std::size_t most)> &farthest,
+                                   const MoveRows &move)
 {
     if (problem.peers == nullptr)
-        return relocate_by_farthest<T>(points, problem, sums, farthest);
+        return relocate_by_farthest<T>(points, problem, masses, farthest, move);
     const PgkmPeers &peers = *problem.peers;
     FarRows<T> all(points);
     PgkmProblem whole = problem; // whose rows are `all`
     whole.first_row = 0;
     whole.n_rows = peers.n_rows;
-    relocate_by_farthest<T>(all.points(), whole, sums, [&](std::size_t most) {
+    const auto of_all = [&](std::size_t most) {
         const std::vector<char> own = pack<T>(points, problem.first_row, farthest(most));
         const PgkmPiece *const pieces = exchange(peers, own.data(), own.size());
         all.clear();
         for (std::int32_t share = 0; share < peers.shares; ++share)
             unpack(pieces[share].data, pieces[share].bytes, problem.k, all);
         return all.first(most);
-    });
+    };
+    relocate_by_farthest<T>(all.points(), whole, masses, of_all, move);
 }
 
 template std::vector<char> pack<float>(const PgkmPoints &, std::int64_t, const std::vector<FarRow> &);
 template void unpack(const void *, std::size_t, std::int32_t, FarRows<float> &);
-template void relocate_by_farthest_of_peers<float>(const PgkmPoints &, const PgkmProblem &, Sums &,
-                                                   const std::function<std::vector<FarRow>(std::size_t)> &);
+template void relocate_by_farthest_of_peers<float>(const PgkmPoints &, const PgkmProblem &, std::vector<Int128> &,
+                                                   const std::function<std::vector<FarRow>(std::size_t)> &,
+                                                   const MoveRows &);
 template std::vector<char> pack<double>(const PgkmPoints &, std::int64_t, const std::vector<FarRow> &);
 template void unpack(const void *, std::size_t, std::int32_t, FarRows<double> &);
-template void relocate_by_farthest_of_peers<double>(const PgkmPoints &, const PgkmProblem &, Sums &,
-                                                    const std::function<std::vector<FarRow>(std::size_t)> &);
+template void relocate_by_farthest_of_peers<double>(const PgkmPoints &, const PgkmProblem &, std::vector<Int128> &,
+                                                    const std::function<std::vector<FarRow>(std::size_t)> &,
+                                                    const MoveRows &);
 
 } // namespace pgkm

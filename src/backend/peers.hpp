@@ -135,9 +135,10 @@ template <typename T>
 void unpack(const void *bytes, std::size_t size, std::int32_t k, FarRows<T> &rows);
 
 // relocate_by_farthest() over the rows of all peers, which all make the same choice: farthest(most) returns this
-// one's. `points` and `problem` are this one's, `sums` those of all.
+// one's. `points` and `problem` are this one's, masses those of all.
 template <typename T>
-void relocate_by_farthest_of_peers(const PgkmPoints &points, const PgkmProblem &problem, Sums &sums,
-                                   const std::function<std::vector<FarRow>(std::size_t most)> &farthest);
+void relocate_by_farthest_of_peers(const PgkmPoints &points, const PgkmProblem &problem, std::vector<Int128> &masses,
+                                   const std::function<std::vector<FarRow>(std::size_t most)> &farthest,
+                                   const MoveRows &move);
 
 } // namespace pgkm

@@ -6,23 +6,23 @@
 namespace pgkm {
 
 template <typename T>
-void relocate_empty_clusters(const PgkmPoints &points, const PgkmProblem &problem, std::vector<FarRow> &rows,
-                             Sums &sums)
+std::vector<MovedRow> fill_empty_clusters(const PgkmPoints &points, const PgkmProblem &problem,
+                                          std::vector<FarRow> &rows, std::vector<Int128> &masses)
 {
     // A heap with the first row on top: few rows are taken.
     const FarOrder<T> before = {points, problem.first_row};
     const auto later = [&](const FarRow &a, const FarRow &b) { return before(b, a); };
     std::make_heap(rows.begin(), rows.end(), later);
 
-    const std::int32_t d = points.d;
+    std::vector<MovedRow> moved;
     for (std::int32_t empty = 0; empty < problem.k; ++empty) {
-        if (sums.masses[empty] != 0)
+        if (masses[empty] != 0)
             continue;
         while (!rows.empty()) {
             const std::int64_t row = problem.first_row + rows.front().row;
-            const auto old = static_cast<std::size_t>(rows.front().label);
+            const std::int32_t old = rows.front().label;
             const Int128 mass = row_mass(points, problem, row);
-            const bool eligible = mass != 0 && sums.masses[old] - mass > 0;
+            const bool eligible = mass != 0 && masses[old] - mass > 0;
             // No copy is ever eligible again where one is not: masses of the filled clusters only shrink here.
             if (!eligible || --rows.front().copies == 0) {
                 std::pop_heap(rows.begin(), rows.end(), later);
@@ -30,14 +30,24 @@ void relocate_empty_clusters(const PgkmPoints &points, const PgkmProblem &proble
             }
             if (!eligible)
                 continue;
-            sums.masses[old] -= mass;
-            sums.masses[empty] = mass;
-            for (std::int32_t f = 0; f < d; ++f) {
-                const Int128 value = row_feature<T>(points, problem, row, f);
-                sums.totals[old * d + f] -= value;
-                sums.totals[std::int64_t{empty} * d + f] = value;
-            }
+            masses[old] -= mass;
+            masses[empty] = mass;
+            moved.push_back({row, old, empty});
             break;
+        }
+    }
+    return moved;
+}
+
+template <typename T>
+void move_rows(const PgkmPoints &points, const PgkmProblem &problem, const std::vector<MovedRow> &moved, Sums &sums)
+{
+    for (const MovedRow &one : moved) {
+        Int128 *const from = sums.totals.data() + std::int64_t{one.from} * points.d;
+        Int128 *const to = sums.totals.data() + std::int64_t{one.to} * points.d;
+        for (std::int32_t f = 0; f < points.d; ++f) {
+            to[f] = row_feature<T>(points, problem, one.row, f);
+            from[f] -= to[f];
         }
     }
 }
@@ -71,8 +81,12 @@ double update_centroids(const PgkmProblem &problem, std::int32_t d, PgkmMetric m
     return shift;
 }
 
-template void relocate_empty_clusters<float>(const PgkmPoints &, const PgkmProblem &, std::vector<FarRow> &, Sums &);
-template void relocate_empty_clusters<double>(const PgkmPoints &, const PgkmProblem &, std::vector<FarRow> &, Sums &);
+template std::vector<MovedRow> fill_empty_clusters<float>(const PgkmPoints &, const PgkmProblem &,
+                                                          std::vector<FarRow> &, std::vector<Int128> &);
+template std::vector<MovedRow> fill_empty_clusters<double>(const PgkmPoints &, const PgkmProblem &,
+                                                           std::vector<FarRow> &, std::vector<Int128> &);
+template void move_rows<float>(const PgkmPoints &, const PgkmProblem &, const std::vector<MovedRow> &, Sums &);
+template void move_rows<double>(const PgkmPoints &, const PgkmProblem &, const std::vector<MovedRow> &, Sums &);
 template bool new_centroid<float>(const PgkmProblem &, std::int32_t, PgkmMetric, const Int128 *, Int128, float *);
 template bool new_centroid<double>(const PgkmProblem &, std::int32_t, PgkmMetric, const Int128 *, Int128, double *);
 template double update_centroids<float>(const PgkmProblem &, std::int32_t, PgkmMetric, const Sums &);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -126,31 +127,63 @@ class FirstFarRows {
     std::vector<FarRow> rows_; // a heap with the last of them on top
 };
 
+// A row that goes to a cluster that had none.
+struct MovedRow {
+    std::int64_t row; // of the points
+    std::int32_t from, to;
+};
+
 // Gives every cluster of mass 0, in ascending order, that of these rows which is first in FarOrder, and takes that row
-// from the sums of its old cluster. A row is eligible when its mass is not 0 and its old cluster keeps some mass
-// without it. Of several copies one is taken, and the rest stay eligible. A cluster that finds no row stays empty. The
-// rows may come in any order, and are left in another one; their labels are those of the assignment that made `sums`.
+// from its old cluster. A row is eligible when its mass is not 0 and its old cluster keeps some mass without it. Of
+// several copies one is taken, and the rest stay eligible. A cluster that finds no row stays empty. The rows may come in
+// any order, and are left in another one; their labels are those of the assignment that made the sums. Masses change
+// here; totals are left to move_rows().
+template <typename T>
+std::vector<MovedRow> fill_empty_clusters(const PgkmPoints &points, const PgkmProblem &problem,
+                                          std::vector<FarRow> &rows, std::vector<Int128> &masses);
+
+// Takes the rows' values from the totals of the one cluster; the other has nothing else from then on.
+template <typename T>
+void move_rows(const PgkmPoints &points, const PgkmProblem &problem, const std::vector<MovedRow> &moved, Sums &sums);
+
+// What sees to the totals; the rows moved are of these points.
+using MoveRows =
+    std::function<void(const PgkmPoints &points, const PgkmProblem &problem, const std::vector<MovedRow> &moved)>;
+
+template <typename T>
+MoveRows move_within(Sums &sums)
+{
+    return [&](const PgkmPoints &points, const PgkmProblem &problem, const std::vector<MovedRow> &moved) {
+        move_rows<T>(points, problem, moved, sums);
+    };
+}
+
+// Both, of these rows.
 template <typename T>
 void relocate_empty_clusters(const PgkmPoints &points, const PgkmProblem &problem, std::vector<FarRow> &rows,
-                             Sums &sums);
+                             Sums &sums)
+{
+    move_rows<T>(points, problem, fill_empty_clusters<T>(points, problem, rows, sums.masses), sums);
+}
 
 // The choice among all rows, where farthest(most) returns the `most` first of them in FarOrder
 // (all, where there are fewer), in any order. Few rows are taken, so few are asked for; should too
 // many of them be unfit (their clusters would be left empty), more are.
 template <typename T, typename Farthest>
-void relocate_by_farthest(const PgkmPoints &points, const PgkmProblem &problem, Sums &sums, Farthest &&farthest)
+void relocate_by_farthest(const PgkmPoints &points, const PgkmProblem &problem, std::vector<Int128> &masses,
+                          Farthest &&farthest, const MoveRows &move)
 {
     const auto n = static_cast<std::size_t>(problem.n_rows);
-    const auto empty = static_cast<std::size_t>(std::count(sums.masses.begin(), sums.masses.end(), Int128{0}));
+    const auto empty = static_cast<std::size_t>(std::count(masses.begin(), masses.end(), Int128{0}));
     for (std::size_t wanted = 64 + 4 * empty;; wanted *= 8) {
         const std::size_t most = std::min(wanted, n);
         std::vector<FarRow> rows = farthest(most);
         const bool all = rows.size() < most || most == n;
-        Sums relocated = sums;
-        relocate_empty_clusters<T>(points, problem, rows, relocated);
-        if (all || !has_empty_cluster(relocated)) {
-            sums = std::move(relocated);
-            return;
+        std::vector<Int128> filled = masses;
+        const std::vector<MovedRow> moved = fill_empty_clusters<T>(points, problem, rows, filled);
+        if (all || moved.size() == empty) {
+            masses = std::move(filled);
+            return move(points, problem, moved);
         }
     }
 }

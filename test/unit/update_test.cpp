@@ -150,7 +150,7 @@ TEST(Relocate, LooksAtMoreRowsWhereTheFarthestAreUnfit)
     line.prepare();
     int calls = 0;
     const PgkmPoints points = line.points();
-    relocate_by_farthest<double>(points, line.problem, line.sums, [&](std::size_t most) {
+    const auto farthest = [&](std::size_t most) {
         ++calls;
         std::vector<FarRow> rows;
         for (std::size_t i = 0; i < line.rows.size(); ++i)
@@ -158,7 +158,8 @@ TEST(Relocate, LooksAtMoreRowsWhereTheFarthestAreUnfit)
         std::sort(rows.begin(), rows.end(), FarOrder<double>{points, 0});
         rows.resize(std::min(rows.size(), most));
         return rows;
-    });
+    };
+    relocate_by_farthest<double>(points, line.problem, line.sums.masses, farthest, move_within<double>(line.sums));
     EXPECT_EQ(calls, 2);
     EXPECT_EQ(line.mass(91), 1);
     EXPECT_EQ(line.total(91), -2);

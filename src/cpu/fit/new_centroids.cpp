@@ -78,11 +78,12 @@ void relocate(const Rows<T> &rows, const PgkmProblem &problem, const std::int32_
     local.first_row = 0;
     const PgkmPoints points = {rows.values, sizeof(T) == 4 ? PGKM_FLOAT32 : PGKM_FLOAT64, rows.n, rows.d, rows.weights};
     std::optional<Reservation> for_rows;
-    relocate_by_farthest_of_peers<T>(points, local, sums, [&](std::size_t most) {
+    const auto farthest = [&](std::size_t most) {
         for_rows.reset();
         for_rows.emplace(rows.context.budget, most * static_cast<std::uint64_t>(rows.pool.size() + 1) * sizeof(FarRow));
         return farthest_rows(rows, problem, labels, most, FarOrder<T>{points, 0});
-    });
+    };
+    relocate_by_farthest_of_peers<T>(points, local, sums.masses, farthest, move_within<T>(sums));
 }
 
 } // namespace

@@ -114,8 +114,9 @@ void fit_problem(NodeSet &nodes, PgkmProblem &problem, const PgkmFitParams &para
             FarRows<T> far(nodes.points());
             PgkmProblem among = problem;
             among.first_row = 0;
-            relocate_by_farthest<T>(far.points(), among, sums,
-                                    [&](std::size_t most) { return ask_farthest(nodes, problem.k, most, far); });
+            relocate_by_farthest<T>(
+                far.points(), among, sums.masses,
+                [&](std::size_t most) { return ask_farthest(nodes, problem.k, most, far); }, move_within<T>(sums));
         }
         problem.shift = update_centroids<T>(problem, d, params.metric, sums);
         ++problem.n_iter;
