@@ -85,13 +85,16 @@ PgkmStatus with_all_rows(PgkmData *rows, PgkmError *error, Body &&body)
     });
 }
 
-// together(which) sees to the problems of which a block takes one each, and returns those that it gave back; each(p)
-// sees to one of the others.
+// together(which) sees to the problems of which a block takes one each, beside entries, and returns those that it gave
+// back; each(p) sees to one of the others.
 template <typename Together, typename Each>
 void share_out(Data &data, const PgkmProblem *problems, std::int64_t n_problems, Together &&together, Each &&each)
 {
     data.context.chosen = {};
-    const std::vector<std::int64_t> which = eligible(data, problems, n_problems), returned = together(which);
+    const std::vector<std::int64_t> which = eligible(data, problems, n_problems);
+    std::vector<std::int64_t> returned;
+    if (!which.empty())
+        beside_entries(data, data.host.n, [&] { returned = together(which); });
     for (std::int64_t p = 0; p < n_problems; ++p) {
         if (std::binary_search(which.begin(), which.end(), p) &&
             !std::binary_search(returned.begin(), returned.end(), p))
@@ -114,18 +117,17 @@ PgkmStatus cuda_seed(PgkmData *rows, PgkmProblem *problems, std::int64_t n_probl
 {
     return with_rows(rows, error, [&](Data &data, auto element) {
         using T = decltype(element);
-        const auto seed = [&](Data &on, PgkmProblem *own) {
-            share_out(
-                on, own, n_problems, [&](const auto &which) { return seed_groups<T>(on, own, which, *params); },
-                [&](std::int64_t p) {
-                    on.context.report("seeding", static_cast<int>(p), 0, 0.0);
-                    seed_problem<T>(on, own[p], *params);
-                });
-        };
-        if (params->init == PGKM_INIT_FIRST)
-            beside_entries(data, [&] { seed(data, problems); });
-        else
-            by_entries(data, problems, n_problems, worth_entries, false, seed);
+        const auto seed = [&](Data &on, PgkmProblem &own) { seed_problem<T>(on, own, *params); };
+        share_out(
+            data, problems, n_problems,
+            [&](const auto &which) { return seed_groups<T>(data, problems, which, *params); },
+            [&](std::int64_t p) {
+                data.context.report("seeding", static_cast<int>(p), 0, 0.0);
+                if (params->init == PGKM_INIT_FIRST)
+                    beside_entries(data, 0, [&] { seed(data, problems[p]); });
+                else
+                    by_entries(data, problems[p], worth_entries, false, seed);
+            });
     });
 }
 
@@ -135,11 +137,14 @@ PgkmStatus cuda_fit(PgkmData *rows, PgkmProblem *problems, std::int64_t n_proble
     return with_rows(rows, error, [&](Data &data, auto element) {
         using T = decltype(element);
         const double passes = std::min<double>(params->max_iter, expected_iterations);
-        by_entries(data, problems, n_problems, passes, true, [&](Data &on, PgkmProblem *own) {
-            share_out(
-                on, own, n_problems, [&](const auto &which) { return fit_groups<T>(on, own, which, *params); },
-                [&](std::int64_t p) { fit_problem<T>(on, own[p], static_cast<std::int32_t>(p), *params); });
-        });
+        share_out(
+            data, problems, n_problems,
+            [&](const auto &which) { return fit_groups<T>(data, problems, which, *params); },
+            [&](std::int64_t p) {
+                by_entries(data, problems[p], passes, true, [&](Data &on, PgkmProblem &own) {
+                    fit_problem<T>(on, own, static_cast<std::int32_t>(p), *params);
+                });
+            });
     });
 }
 
@@ -148,21 +153,21 @@ PgkmStatus cuda_assign(PgkmData *rows, const PgkmProblem *problems, std::int64_t
 {
     return with_rows(rows, error, [&](Data &data, auto element) {
         using T = decltype(element);
-        by_entries(data, problems, n_problems, 0.0, false, [&](Data &on, const PgkmProblem *own) {
-            share_out(
-                on, own, n_problems,
-                [&](const auto &which) {
-                    assign_groups<T>(on, own, which, assignments);
-                    return std::vector<std::int64_t>();
-                },
-                [&](std::int64_t p) {
-                    on.context.report("labelling", static_cast<int>(p), 0, 0.0);
+        share_out(
+            data, problems, n_problems,
+            [&](const auto &which) {
+                assign_groups<T>(data, problems, which, assignments);
+                return std::vector<std::int64_t>();
+            },
+            [&](std::int64_t p) {
+                data.context.report("labelling", static_cast<int>(p), 0, 0.0);
+                by_entries(data, problems[p], 0.0, false, [&](Data &on, const PgkmProblem &own) {
                     if (&on == &data)
-                        assign_problem<T>(on, own[p], assignments[p]);
+                        assign_problem<T>(on, own, assignments[p]);
                     else
-                        assign_entries<T>(on, own[p], assignments[p]);
+                        assign_entries<T>(on, own, assignments[p]);
                 });
-        });
+            });
     });
 }
 

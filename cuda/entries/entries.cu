@@ -18,6 +18,7 @@
 
 #include <cub/device/device_scan.cuh>
 
+#include "backend/calls.hpp"
 #include "numeric/philox.hpp"
 #include "numeric/row_key.hpp"
 #include "plan/stages.hpp"
@@ -63,11 +64,12 @@ class Tally {
     std::vector<Slot> slots_;
 };
 
-// How many rows differ, in values or weight; infinity where too few of the sample repeat to tell.
+// How many of a problem's rows differ, in values or weight; infinity where too few of the sample repeat to tell.
 template <typename T>
-double guess_distinct(Data &rows)
+double guess_distinct(Data &rows, const PgkmProblem &problem)
 {
-    const std::int64_t n = rows.host.n;
+    const std::int64_t n = problem.n_rows;
+    const double *const weights = part_of(rows.host, problem.first_row, n).weights;
     const auto wanted = static_cast<std::size_t>(DistinctGuess::sample_of(n));
     std::vector<std::uint32_t> sample;
     Tally places(wanted), keys(wanted);
@@ -76,12 +78,12 @@ double guess_distinct(Data &rows)
         if (places.add(place) == 0)
             sample.push_back(static_cast<std::uint32_t>(place));
     }
-    const std::vector<std::uint64_t> found = keys_of<T>(rows, sample);
+    const std::vector<std::uint64_t> found = keys_of<T>(rows, problem.first_row, sample);
     DistinctGuess guess;
     for (std::size_t i = 0; i < found.size(); ++i) {
         std::uint64_t key = found[i];
-        if (rows.host.weights != nullptr)
-            key = finish_key(key + key_bits(rows.host.weights[sample[i]]));
+        if (weights != nullptr)
+            key = finish_key(key + key_bits(weights[sample[i]]));
         guess.add(keys.add(key));
     }
     return guess.distinct();
@@ -155,23 +157,25 @@ void sum_up_to(Context &context, const DeviceArray<std::uint32_t> &up_to)
     scan(storage.get());
 }
 
-// The entries; nullptr where they are more than these, equal keys leave the order open, or there is no room.
+// The entries of a problem's rows; nullptr where they are more than these, equal keys leave the order open, or there is
+// no room.
 template <typename T>
-std::unique_ptr<Data> make_entries(Data &rows, std::int64_t most)
+std::unique_ptr<Data> make_entries(Data &rows, const PgkmProblem &problem, std::int64_t most)
 {
     Context &context = rows.context;
     const cudaStream_t stream = context.compute.get();
-    const std::int64_t n = rows.host.n;
+    const std::int64_t n = problem.n_rows, first_row = problem.first_row;
     const auto count = static_cast<std::size_t>(n);
     const bool weighted = rows.host.weights != nullptr;
     const int blocks = blocks_for(n, threads, context.facts.multiprocessors * 16);
-    std::optional<KeyedRows> keyed = sort_by_key<T>(rows, 0, n);
+    std::optional<KeyedRows> keyed = sort_by_key<T>(rows, first_row, n);
     if (!keyed || keyed->open)
         return nullptr;
     DeviceArray<std::uint32_t> up_to(context.budget, count);
-    const T *const values_of_rows = reinterpret_cast<const T *>(rows.values.get());
+    const T *const values_of_rows = reinterpret_cast<const T *>(rows.values.get()) + first_row * rows.host.d;
+    const double *const weights_of_rows = weighted ? rows.weights.get() + first_row : nullptr;
     enqueue(begin_kernel<T>, blocks, threads, 0, stream, keyed->keys.get(), keyed->rows.get(),
-            keyed->collide ? values_of_rows : nullptr, rows.host.d, rows.weights.get(), n, up_to.get());
+            keyed->collide ? values_of_rows : nullptr, rows.host.d, weights_of_rows, n, up_to.get());
     keyed->keys = {};
     sum_up_to(context, up_to);
     const std::int64_t size = context.fetch(up_to.get() + (n - 1), 1)[0];
@@ -190,10 +194,12 @@ std::unique_ptr<Data> make_entries(Data &rows, std::int64_t most)
     DeviceArray<char> values(context.budget, entries * rows.row_bytes());
     DeviceArray<double> weights(context.budget, weighted ? entries : 0);
     enqueue(fill_kernel<T>, blocks_for(size * rows.host.d, threads, context.facts.multiprocessors * 16), threads, 0,
-            stream, values_of_rows, rows.weights.get(), rows.host.d, starts.get(), first.get(), size,
+            stream, values_of_rows, weights_of_rows, rows.host.d, starts.get(), first.get(), size,
             reinterpret_cast<T *>(values.get()), weights.get(), copies.counts.get());
     copies.host_row = context.fetch(first);
-    return std::make_unique<Data>(rows, size, std::move(values), std::move(weights), std::move(copies));
+    PgkmPoints host = part_of(rows.host, first_row, n);
+    host.n = size;
+    return std::make_unique<Data>(context, host, std::move(values), std::move(weights), std::move(copies));
 }
 
 // to[row] = from[entry of the row], on the host.
@@ -211,41 +217,64 @@ void spread(Data &entries, const DeviceArray<V> &from, V *to)
     }
 }
 
+// The entries of a problem's rows, where there are some, or making them is worth it, and so many copies of each repay
+// them; else nullptr.
+template <typename T>
+Data *entries_of(Data &rows, const PgkmProblem &problem, bool worth, std::int64_t repaying)
+{
+    const std::int64_t n = problem.n_rows;
+    const std::pair key(problem.first_row, n);
+    worth = worth && rows.may_repeat;
+    if (!worth && !rows.ranges.contains(key))
+        return nullptr;
+    Data::Range &range = rows.ranges[key];
+    const auto make = [&] {
+        if (range.guessed_copies == 0.0)
+            range.guessed_copies = std::max(static_cast<double>(n) / guess_distinct<T>(rows, problem), 1.0);
+        if (range.guessed_copies < std::max(expected_copies, static_cast<double>(repaying)))
+            return;
+        range.entries = make_entries<T>(rows, problem, n / least_copies);
+        if (range.entries == nullptr)
+            range.guessed_copies = 1.0;
+    };
+    if (range.entries == nullptr && worth && !within_limit(make))
+        rows.may_repeat = false;
+    return range.entries != nullptr && range.entries->host.n <= n / repaying ? range.entries.get() : nullptr;
+}
+
 } // namespace
 
 Data *rows_for(Data &rows, const PgkmProblem &problem, double passes, bool fits)
 {
     const Context &context = rows.context;
-    const std::int64_t n = rows.host.n;
-    if (n < least_rows || n > most_seed_rows || !rows.resident || problem.n_rows != n || problem.k < 1 ||
-        problem.peers != nullptr || !context.forced.nothing() || !context.facts.takes(Mechanism::entries))
+    const std::int64_t first = problem.first_row, n = problem.n_rows;
+    std::erase_if(rows.ranges, [&](const auto &range) {
+        const auto [other, size] = range.first;
+        return other < first + n && first < other + size && (other != first || size != n);
+    });
+    if (problem.peers != nullptr)
         return nullptr;
-    const Shape shape = {n, rows.host.d, problem.k, rows.element_bytes() == 8, rows.host.weights != nullptr};
-    const std::int64_t repaying = fits ? repaying_copies(shape, context.facts) : least_copies;
-    const auto make = [&](auto element) {
-        using T = decltype(element);
-        if (rows.guessed_copies == 0.0)
-            rows.guessed_copies = static_cast<double>(n) / guess_distinct<T>(rows);
-        rows.may_repeat = rows.guessed_copies >= expected_copies;
-        if (!rows.may_repeat || rows.guessed_copies < static_cast<double>(repaying))
-            return;
-        rows.entries = make_entries<T>(rows, n / least_copies);
-        rows.may_repeat = rows.entries != nullptr;
-    };
-    if (rows.entries == nullptr && rows.may_repeat && passes * problem.k >= worth_entries &&
-        !within_limit([&] { with_element(rows, make); }))
-        rows.may_repeat = false;
-    if (rows.entries == nullptr)
-        return nullptr;
-    if (rows.entries->host.n <= n / repaying)
-        return rows.entries.get();
-    // Faster kernels keep orders of the rows and more beside these.
-    return context.budget.has(2 * rows.values.bytes()) ? &rows : nullptr;
+    Data *entries = nullptr;
+    if (n >= least_rows && n <= most_seed_rows && first >= 0 && first + n <= rows.host.n && problem.k >= 1 &&
+        rows.resident && context.forced.nothing() && context.facts.takes(Mechanism::entries)) {
+        const Shape shape = {n, rows.host.d, problem.k, rows.element_bytes() == 8, rows.host.weights != nullptr};
+        const std::int64_t repaying = fits ? repaying_copies(shape, context.facts) : least_copies;
+        with_element(rows, [&](auto element) {
+            entries = entries_of<decltype(element)>(rows, problem, passes * problem.k >= worth_entries, repaying);
+        });
+    }
+    return entries != nullptr ? entries : may_stay(rows, n) ? &rows : nullptr;
+}
+
+bool may_stay(const Data &rows, std::int64_t n)
+{
+    return rows.has_entries() && rows.context.budget.has(2 * static_cast<std::uint64_t>(n) * rows.row_bytes());
 }
 
 void forget_entries(Data &rows)
 {
-    rows.entries.reset();
+    for (auto &range : rows.ranges)
+        range.second.entries.reset();
 }
 
 template <typename T>

@@ -15,9 +15,13 @@ namespace pgkm::cuda {
 // sorts them, too. Measured on an H200: 250 (5,000,000 x 4) to 700 (400,000 x 768).
 inline constexpr double worth_entries = 512.0;
 
-// What so many passes of this problem go by: the entries of all loaded rows, where there are some or making them is
-// worth it; the rows, beside entries that other calls may use; nullptr: the rows alone.
+// What so many passes of this problem go by: the entries of its rows, where there are some or making them is worth it;
+// the rows, beside entries that other problems or calls may use; nullptr: the rows alone. Entries of other ranges that
+// share rows with the problem's go: problems over changing ranges keep none of all.
 Data *rows_for(Data &rows, const PgkmProblem &problem, double passes, bool fits);
+
+// Whether there are entries, and ample room beside them: faster kernels keep orders of n rows, and more.
+bool may_stay(const Data &rows, std::int64_t n);
 
 // Gives them up: a call reads the rows.
 void forget_entries(Data &rows);
@@ -26,40 +30,43 @@ void forget_entries(Data &rows);
 template <typename T>
 void assign_entries(Data &entries, const PgkmProblem &problem, const PgkmAssignment &wanted);
 
-// body() beside entries, where there are some. They go where it finds too little memory, and it is called once more.
+// body(), which reads n rows, beside entries that may stay. They go where it finds too little memory, and it is called
+// once more.
 template <typename Body>
-void beside_entries(Data &rows, Body &&body)
+void beside_entries(Data &rows, std::int64_t n, Body &&body)
 {
-    if (rows.entries != nullptr) {
+    if (may_stay(rows, n)) {
         if (unless_short(body))
             return;
         rows.may_repeat = false;
-        forget_entries(rows);
     }
+    forget_entries(rows);
     body();
 }
 
-// body(data, problems) on the entries, where there is one problem and it has some, or on the rows: also where it finds
-// too little memory beside the entries. What it throws then leaves the problem, and centroids that it changes (fits),
-// as they were.
+// body(data, problem) on the problem's entries, where it has some, or on the rows: also where it finds too little
+// memory beside entries. What it throws then leaves the problem, and centroids that it changes (fits), as they were.
 template <typename Problem, typename Body>
-void by_entries(Data &rows, Problem *problems, std::int64_t n_problems, double passes, bool fits, Body &&body)
+void by_entries(Data &rows, Problem &problem, double passes, bool fits, Body &&body)
 {
-    if (Data *const on = n_problems == 1 ? rows_for(rows, *problems, passes, fits) : nullptr) {
-        const std::size_t bytes = fits ? static_cast<std::size_t>(problems->k) * rows.row_bytes() : 0;
+    if (Data *const on = rows_for(rows, problem, passes, fits)) {
+        const std::size_t bytes = fits ? static_cast<std::size_t>(problem.k) * rows.row_bytes() : 0;
         if (unless_short([&] {
                 const Claim claim(rows.context.host_budget, bytes);
                 std::vector<std::byte> centroids(bytes);
-                std::vector<PgkmProblem> own = {*problems};
-                own[0].n_rows = on->host.n;
-                on_copies(problems, own, fits ? rows.row_bytes() : 0, centroids.data(),
-                          [&](PgkmProblem *one) { body(*on, one); });
+                std::vector<PgkmProblem> own = {problem};
+                if (on != &rows) {
+                    own[0].first_row = 0;
+                    own[0].n_rows = on->host.n;
+                }
+                on_copies(&problem, own, fits ? rows.row_bytes() : 0, centroids.data(),
+                          [&](PgkmProblem *one) { body(*on, *one); });
             }))
             return;
         rows.may_repeat = false;
     }
     forget_entries(rows);
-    body(rows, problems);
+    body(rows, problem);
 }
 
 } // namespace pgkm::cuda

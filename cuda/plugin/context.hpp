@@ -1,6 +1,7 @@
 // context.hpp - what hides behind PgkmContext and PgkmData in the plugin.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -133,14 +134,24 @@ struct Data {
         std::vector<std::uint32_t> host_row; // of each entry: one of its rows
         Claim claim;                         // on the host's limit, for them
     } copies;
-    std::unique_ptr<Data> entries; // made of all these rows
-    bool may_repeat = true;        // so far as is known
-    double guessed_copies = 0.0;   // of a row, by a sample; 0: there was none
+    // Of a range of these rows.
+    struct Range {
+        double guessed_copies = 0.0; // of a row, by a sample; 0: there was none
+        std::unique_ptr<Data> entries;
+    };
+    std::map<std::pair<std::int64_t, std::int64_t>, Range> ranges; // by (first_row, n_rows); no two share a row
+    bool may_repeat = true;                                        // false: memory was too short for entries
 
     Data(Context &owner, const PgkmPoints &points);
     // Entries.
-    Data(const Data &rows, std::int64_t n, DeviceArray<char> own_values, DeviceArray<double> own_weights, Copies own);
+    Data(Context &owner, const PgkmPoints &points, DeviceArray<char> own_values, DeviceArray<double> own_weights,
+         Copies own);
     ~Data();
+
+    bool has_entries() const
+    {
+        return std::any_of(ranges.begin(), ranges.end(), [](const auto &of) { return of.second.entries != nullptr; });
+    }
 
     // Where a row is in the host's memory.
     std::int64_t host_row(std::int64_t row) const

@@ -60,16 +60,16 @@ Data::Data(Context &owner, const PgkmPoints &points) : context(owner), host(poin
     }
 }
 
-Data::Data(const Data &rows, std::int64_t n, DeviceArray<char> own_values, DeviceArray<double> own_weights, Copies own)
-    : context(rows.context), host(rows.host), resident(true), values(std::move(own_values)),
-      weights(std::move(own_weights)), copies(std::move(own))
+Data::Data(Context &owner, const PgkmPoints &points, DeviceArray<char> own_values, DeviceArray<double> own_weights,
+           Copies own)
+    : context(owner), host(points), resident(true), values(std::move(own_values)), weights(std::move(own_weights)),
+      copies(std::move(own))
 {
-    host.n = n;
 }
 
 Data::~Data()
 {
-    entries.reset();
+    ranges.clear();
     // Chunks may still be on their way when a call was cancelled.
     if (context.copy.get() != nullptr)
         cudaStreamSynchronize(context.copy.get());
@@ -89,7 +89,7 @@ void Data::stream()
         return;
     if (copies.rows != 0)
         throw Error(PGKM_LIMIT, "a device has no room for centroids and sums beside the entries");
-    if (entries != nullptr) // they go first (entries/)
+    if (has_entries()) // they go first (entries/)
         throw Error(PGKM_LIMIT, "a device has no room for centroids and sums beside rows and entries");
     synchronise(context.compute.get());
     resident = false;

@@ -335,7 +335,7 @@ void number_rows(const Context &context, std::int64_t n, std::uint32_t *rows)
 }
 
 template <typename T>
-std::vector<std::uint64_t> keys_of(Data &data, const std::vector<std::uint32_t> &rows)
+std::vector<std::uint64_t> keys_of(Data &data, std::int64_t first_row, const std::vector<std::uint32_t> &rows)
 {
     Context &context = data.context;
     const auto count = static_cast<std::int64_t>(rows.size());
@@ -344,8 +344,8 @@ std::vector<std::uint64_t> keys_of(Data &data, const std::vector<std::uint32_t> 
     const DeviceArray<std::uint64_t> keys(context.budget, rows.size());
     numbers.upload(rows.data(), rows.size(), context.compute.get());
     enqueue(key_kernel<T>, blocks_for(count, threads / lanes, context.facts.multiprocessors * 16), threads, 0,
-            context.compute.get(), reinterpret_cast<const T *>(data.values.get()), numbers.get(), count, data.host.d,
-            lanes, keys.get());
+            context.compute.get(), reinterpret_cast<const T *>(data.values.get()) + first_row * data.host.d,
+            numbers.get(), count, data.host.d, lanes, keys.get());
     return context.fetch(keys);
 }
 
@@ -428,8 +428,8 @@ void look_up_rows(Context &context, const std::uint32_t *order, std::vector<std:
     positions = context.fetch(rows);
 }
 
-template std::vector<std::uint64_t> keys_of<float>(Data &, const std::vector<std::uint32_t> &);
-template std::vector<std::uint64_t> keys_of<double>(Data &, const std::vector<std::uint32_t> &);
+template std::vector<std::uint64_t> keys_of<float>(Data &, std::int64_t, const std::vector<std::uint32_t> &);
+template std::vector<std::uint64_t> keys_of<double>(Data &, std::int64_t, const std::vector<std::uint32_t> &);
 template std::optional<KeyedRows> sort_by_key<float>(Data &, std::int64_t, std::int64_t);
 template std::optional<KeyedRows> sort_by_key<double>(Data &, std::int64_t, std::int64_t);
 template DeviceArray<std::uint32_t> canonical_order<float>(SharedRows<float> &);

@@ -39,9 +39,9 @@ DeviceArray<std::uint32_t> canonical_order(SharedRows<T> &rows);
 // rows[i] = i, on the device.
 void number_rows(const Context &context, std::int64_t n, std::uint32_t *rows);
 
-// The keys of some loaded rows that are resident.
+// The keys of some loaded rows that are resident, numbered from first_row.
 template <typename T>
-std::vector<std::uint64_t> keys_of(Data &data, const std::vector<std::uint32_t> &rows);
+std::vector<std::uint64_t> keys_of(Data &data, std::int64_t first_row, const std::vector<std::uint32_t> &rows);
 
 // Turns positions into the rows that stand there; without an order they do already.
 void look_up_rows(Context &context, const std::uint32_t *order, std::vector<std::int64_t> &positions);

@@ -152,11 +152,11 @@ class Run {
     bool fit()
     {
         const PgkmFitParams params = {case_.metric, setting_.max_iter};
-        const std::vector<char> before = groups_[0].centroids;
+        const std::vector<char> before = groups_.back().centroids;
         if (!good(backend_->fit(data_, problems_.data(), count(), &params, &error_))) {
-            // One device works on a copy where rows repeat.
+            // One device works on a copy where rows repeat, of groups one after the other.
             if (case_.distinct != 0 && std::getenv("PGKM_DEVICES") == nullptr &&
-                (groups_[0].centroids != before || problems_[0].n_iter != 0)) {
+                (groups_.back().centroids != before || problems_.back().n_iter != 0)) {
                 answer_.status = PGKM_INTERNAL;
                 answer_.text = "a fit that failed has changed its problem";
             }

@@ -22,6 +22,8 @@ struct Case {
     int blobs = 5;       // that the rows come from
     double apart = 10.0; // of the blobs' centres, in spreads
     int distinct = 0;    // rows are drawn from so many values; 0: all differ
+    // With `distinct`: rows of these numbers differ all the same.
+    std::int64_t single_from = 0, single_to = 0;
     PgkmInit init = PGKM_INIT_RANDOM;
     PgkmMetric metric = PGKM_L2;
     int groups = 1;

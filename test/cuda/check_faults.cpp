@@ -76,6 +76,14 @@ std::vector<Job> make_jobs()
     // Seeded and labelled by entries, fitted by rows beside them.
     jobs.push_back(
         make_job({.name = "repeated a few times", .n = 17000, .d = 3, .k = 12, .distinct = 2500}, {}, 0, 31));
+    jobs.push_back(make_job({.name = "repeated in groups",
+                             .n = 50000,
+                             .d = 3,
+                             .k = 12,
+                             .distinct = 40,
+                             .init = PGKM_INIT_KMEANS_PLUS_PLUS,
+                             .groups = 3},
+                            {}, 0, 31));
     jobs.push_back(make_job({.name = "equal keys",
                              .n = 5200,
                              .d = 20,
@@ -108,6 +116,8 @@ std::vector<Job> make_optional_jobs()
         make_job({.name = "candidates", .n = 9000, .d = 20, .k = 40, .init = PGKM_INIT_KMEANS_PARALLEL}, {}, 0));
     jobs.push_back(
         make_job({.name = "repeated", .n = 17000, .d = 20, .k = 12, .distinct = 90, .init = PGKM_INIT_RANDOM}, {}, 0));
+    jobs.push_back(
+        make_job({.name = "repeated in groups", .n = 50000, .d = 3, .k = 12, .distinct = 90, .groups = 3}, {}, 0));
     jobs.push_back(make_job({.name = "equal keys",
                              .n = 17000,
                              .d = 20,
@@ -288,15 +298,17 @@ int check_entries(const PgkmBackend *backend)
               few = make_job({.name = "rows that repeat a few times", .n = 20000, .d = 3, .k = 20, .distinct = 3000},
                              {}, 0),
               some =
-                  make_job({.name = "rows of which few repeat", .n = 20000, .d = 3, .k = 20, .distinct = 9000}, {}, 0);
+                  make_job({.name = "rows of which few repeat", .n = 20000, .d = 3, .k = 20, .distinct = 9000}, {}, 0),
+              groups = make_job(
+                  {.name = "groups of rows that repeat", .n = 100000, .d = 3, .k = 20, .distinct = 100, .groups = 3},
+                  {}, 0);
     const struct {
         const Job &job;
         const char *without, *execution;
-    } expected[] = {{repeated, "none", "multi_pass"},
-                    {repeated, "entries", "single_pass"},
-                    {few, "none", "single_pass"},
-                    {single, "none", "single_pass"},
-                    {some, "none", "single_pass"}};
+    } expected[] = {{repeated, "none", "multi_pass"},  {repeated, "entries", "single_pass"},
+                    {few, "none", "single_pass"},      {single, "none", "single_pass"},
+                    {some, "none", "single_pass"},     {groups, "none", "multi_pass"},
+                    {groups, "entries", "single_pass"}};
     int failures = 0;
     for (const auto &[job, without, execution] : expected) {
         const LeftOut left_out(without);

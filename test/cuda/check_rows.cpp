@@ -91,8 +91,10 @@ Rows make_rows(const Case &c, unsigned seed)
                 rows.f64.back() = keyless_value(c.element, static_cast<int>(f), blob(random) % 2 == 0);
         }
     }
-    for (std::int64_t i = c.distinct; c.distinct > 0 && i < c.n; ++i)
-        std::copy_n(rows.f64.begin() + (i % c.distinct) * c.d, d, rows.f64.begin() + i * c.d);
+    const auto repeats = [&](std::int64_t i) { return i >= c.distinct && (i < c.single_from || i >= c.single_to); };
+    for (std::int64_t i = 0; c.distinct > 0 && i < c.n; ++i)
+        if (repeats(i))
+            std::copy_n(rows.f64.begin() + (i % c.distinct) * c.d, d, rows.f64.begin() + i * c.d);
     if (c.metric == PGKM_COSINE)
         for (std::int64_t i = 0; i < c.n; ++i)
             pgkm::normalise(rows.f64.data() + i * c.d, c.d);
@@ -100,8 +102,9 @@ Rows make_rows(const Case &c, unsigned seed)
         for (std::int64_t i = 0; i < c.n; ++i)
             rows.weights.push_back((0.25 + std::fabs(normal(random))) *
                                    std::pow(10.0, -c.decades * static_cast<double>(i % 11) / 10.0));
-    for (std::int64_t i = c.distinct; c.like_weights && i < c.n; ++i)
-        rows.weights[static_cast<std::size_t>(i)] = rows.weights[static_cast<std::size_t>(i % c.distinct)];
+    for (std::int64_t i = 0; c.like_weights && i < c.n; ++i)
+        if (repeats(i))
+            rows.weights[static_cast<std::size_t>(i)] = rows.weights[static_cast<std::size_t>(i % c.distinct)];
     if (c.element == PGKM_FLOAT32)
         rows.f32.assign(rows.f64.begin(), rows.f64.end());
     for (std::size_t last = d - 1; c.last_bit && last < rows.f64.size(); last += 3 * d)

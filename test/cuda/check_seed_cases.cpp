@@ -126,7 +126,8 @@ std::vector<Case> seed_cases()
 }
 
 // So few rows differ that one stands for many, or for 300,000; they may differ in the last bit alone, have weights, or
-// leave clusters empty. Of the full ones so many differ that a seeding filters them, and that sums follow them.
+// leave clusters empty. Three groups are a half, a sixth and a third of the rows; in some cases those of the second
+// differ. Of the full ones so many differ that a seeding filters them, and that sums follow them.
 std::vector<Case> repeat_cases(Extent extent)
 {
     std::vector<Case> cases;
@@ -200,6 +201,26 @@ std::vector<Case> repeat_cases(Extent extent)
                          .init = init,
                          .metric = PGKM_COSINE});
         cases.push_back({.name = "repeat 100,000 times", .n = 200000, .d = 2, .k = 2, .distinct = 2, .init = init});
+        cases.push_back({.name = "repeat in groups",
+                         .n = 102000,
+                         .d = 3,
+                         .k = 12,
+                         .weighted = true,
+                         .distinct = 200,
+                         .single_from = 51000,
+                         .single_to = 68000,
+                         .init = init,
+                         .groups = 3,
+                         .like_weights = true});
+        cases.push_back({.name = "repeat in groups, empty clusters",
+                         .n = 100000,
+                         .d = 6,
+                         .k = 14,
+                         .element = PGKM_FLOAT64,
+                         .distinct = 30,
+                         .init = init,
+                         .groups = 3,
+                         .far_start = true});
         if (extent != Extent::full)
             continue;
         cases.push_back({.name = "repeat 300,000 times",
@@ -209,6 +230,17 @@ std::vector<Case> repeat_cases(Extent extent)
                          .weighted = true,
                          .distinct = 2,
                          .init = init,
+                         .like_weights = true});
+        cases.push_back({.name = "repeat 300,000 times in a group",
+                         .n = 600000,
+                         .d = 2,
+                         .k = 3,
+                         .weighted = true,
+                         .distinct = 1,
+                         .single_from = 300000,
+                         .single_to = 400000,
+                         .init = init,
+                         .groups = 3,
                          .like_weights = true});
         cases.push_back({.name = "repeat among many", .n = 320000, .d = 8, .k = 20, .distinct = 40000, .init = init});
         cases.push_back({.name = "repeat among many, weighted",
