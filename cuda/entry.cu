@@ -123,10 +123,11 @@ PgkmStatus cuda_seed(PgkmData *rows, PgkmProblem *problems, std::int64_t n_probl
             [&](const auto &which) { return seed_groups<T>(data, problems, which, *params); },
             [&](std::int64_t p) {
                 data.context.report("seeding", static_cast<int>(p), 0, 0.0);
-                if (params->init == PGKM_INIT_FIRST)
-                    beside_entries(data, 0, [&] { seed(data, problems[p]); });
-                else
-                    by_entries(data, problems[p], worth_entries, false, seed);
+                if (params->init != PGKM_INIT_FIRST)
+                    return by_entries(data, problems[p], worth_entries, false, seed);
+                if (problems[p].peers != nullptr) // who meet in it, so that none may do it again
+                    forget_entries(data);
+                beside_entries(data, 0, [&] { seed(data, problems[p]); });
             });
     });
 }

@@ -5,12 +5,15 @@
 // rows whose weights alternate stay apart.
 // A sample tells first whether that pays. It is of places that are drawn each on its own, since rows may have come in
 // order.
-// Data: keys and row numbers by place, the entry's number by place and by row; values of entries one after the other.
-// Threads: a place, a row or a value a thread; they share nothing.
-// Paper: Chao 1984 (how many rows differ, from a sample).
+// Peers bring their entries together by way of the host. They lie there one peer's behind the other's, and on each
+// device in canonical order. Equal entries of two peers stay two. Data: keys and row numbers by place, the entry's
+// number by place and by row; values of entries one after the other. Threads: a place, a row or a value a thread; they
+// share nothing. Paper: Chao 1984 (how many rows differ, from a sample).
 #include "entries/entries.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -35,6 +38,8 @@ constexpr int threads = 256;
 constexpr std::int64_t least_rows = 1 << 14;
 
 constexpr std::int64_t rows_at_once = 1 << 22; // whose labels are brought to the host
+
+constexpr std::size_t piece_bytes = std::size_t{4} << 20; // that a peer gives to the others at a time
 
 // How often each key has come.
 class Tally {
@@ -125,10 +130,12 @@ __global__ void __launch_bounds__(threads)
     }
 }
 
+// starts: nullptr where the rows are entries already, which stand for so many (of_each).
 template <typename T>
 __global__ void __launch_bounds__(threads)
-    fill_kernel(const T *values, const double *weights, std::int32_t d, const std::uint32_t *starts,
-                const std::uint32_t *first, std::int64_t n, T *to, double *to_weights, std::uint16_t *counts)
+    fill_kernel(const T *values, const double *weights, const std::uint16_t *of_each, std::int32_t d,
+                const std::uint32_t *starts, const std::uint32_t *first, std::int64_t n, T *to, double *to_weights,
+                std::uint16_t *counts)
 {
     const std::int64_t stride = std::int64_t{gridDim.x} * threads;
     for (std::int64_t i = std::int64_t{blockIdx.x} * threads + threadIdx.x; i < n * d; i += stride) {
@@ -136,7 +143,8 @@ __global__ void __launch_bounds__(threads)
         to[i] = values[row * d + f];
         if (f != 0)
             continue;
-        counts[entry] = static_cast<std::uint16_t>(starts[entry + 1] - starts[entry]);
+        counts[entry] =
+            starts == nullptr ? of_each[row] : static_cast<std::uint16_t>(starts[entry + 1] - starts[entry]);
         if (weights != nullptr)
             to_weights[entry] = weights[row];
     }
@@ -157,6 +165,25 @@ void sum_up_to(Context &context, const DeviceArray<std::uint32_t> &up_to)
     scan(storage.get());
 }
 
+// Entries of the rows `first`, counted from first_row; starts: as above.
+template <typename T>
+std::unique_ptr<Data> fill(const Data &rows, std::int64_t first_row, const DeviceArray<std::uint32_t> &first,
+                           const std::uint32_t *starts, Data::Copies copies)
+{
+    Context &context = rows.context;
+    const auto size = static_cast<std::int64_t>(first.count()), d = std::int64_t{rows.host.d};
+    const PgkmPoints host = part_of(rows.host, first_row, size);
+    copies.counts = DeviceArray<std::uint16_t>(context.budget, first.count());
+    DeviceArray<char> values(context.budget, first.count() * rows.row_bytes());
+    DeviceArray<double> weights(context.budget, host.weights == nullptr ? 0 : first.count());
+    enqueue(fill_kernel<T>, blocks_for(size * d, threads, context.facts.multiprocessors * 16), threads, 0,
+            context.compute.get(), reinterpret_cast<const T *>(rows.values.get()) + first_row * d,
+            host.weights == nullptr ? nullptr : rows.weights.get() + first_row, rows.copies.counts.get(), rows.host.d,
+            starts, first.get(), size, reinterpret_cast<T *>(values.get()), weights.get(), copies.counts.get());
+    copies.host_row = context.fetch(first);
+    return std::make_unique<Data>(context, host, std::move(values), std::move(weights), std::move(copies));
+}
+
 // The entries of a problem's rows; nullptr where they are more than these, equal keys leave the order open, or there is
 // no room.
 template <typename T>
@@ -166,14 +193,13 @@ std::unique_ptr<Data> make_entries(Data &rows, const PgkmProblem &problem, std::
     const cudaStream_t stream = context.compute.get();
     const std::int64_t n = problem.n_rows, first_row = problem.first_row;
     const auto count = static_cast<std::size_t>(n);
-    const bool weighted = rows.host.weights != nullptr;
     const int blocks = blocks_for(n, threads, context.facts.multiprocessors * 16);
     std::optional<KeyedRows> keyed = sort_by_key<T>(rows, first_row, n);
     if (!keyed || keyed->open)
         return nullptr;
     DeviceArray<std::uint32_t> up_to(context.budget, count);
     const T *const values_of_rows = reinterpret_cast<const T *>(rows.values.get()) + first_row * rows.host.d;
-    const double *const weights_of_rows = weighted ? rows.weights.get() + first_row : nullptr;
+    const double *const weights_of_rows = rows.host.weights == nullptr ? nullptr : rows.weights.get() + first_row;
     enqueue(begin_kernel<T>, blocks, threads, 0, stream, keyed->keys.get(), keyed->rows.get(),
             keyed->collide ? values_of_rows : nullptr, rows.host.d, weights_of_rows, n, up_to.get());
     keyed->keys = {};
@@ -186,20 +212,86 @@ std::unique_ptr<Data> make_entries(Data &rows, const PgkmProblem &problem, std::
     Data::Copies copies;
     copies.rows = n;
     copies.claim = Claim(context.host_budget, sizeof(std::uint32_t) * entries);
-    copies.counts = DeviceArray<std::uint16_t>(context.budget, entries);
     copies.entry_of = DeviceArray<std::uint32_t>(context.budget, count);
     const DeviceArray<std::uint32_t> starts(context.budget, entries + 1), first(context.budget, entries);
     enqueue(number_kernel, blocks, threads, 0, stream, up_to.get(), keyed->rows.get(), n, copies.entry_of.get(),
             starts.get(), first.get());
-    DeviceArray<char> values(context.budget, entries * rows.row_bytes());
-    DeviceArray<double> weights(context.budget, weighted ? entries : 0);
-    enqueue(fill_kernel<T>, blocks_for(size * rows.host.d, threads, context.facts.multiprocessors * 16), threads, 0,
-            stream, values_of_rows, weights_of_rows, rows.host.d, starts.get(), first.get(), size,
-            reinterpret_cast<T *>(values.get()), weights.get(), copies.counts.get());
-    copies.host_row = context.fetch(first);
-    PgkmPoints host = part_of(rows.host, first_row, n);
-    host.n = size;
-    return std::make_unique<Data>(context, host, std::move(values), std::move(weights), std::move(copies));
+    return fill<T>(rows, first_row, first, starts.get(), std::move(copies));
+}
+
+// Brings what all peers have of their entries, `width` bytes each, to `to`, in the order of the shares. sizes: how many
+// each has; from: own ones, on the device; piece: room for piece_bytes, or for one.
+void bring(Context &context, const PgkmPeers &peers, const std::vector<std::int64_t> &sizes, std::size_t width,
+           const void *from, void *to, std::vector<char> &piece)
+{
+    const std::int64_t at_once = std::max<std::int64_t>(static_cast<std::int64_t>(piece_bytes / width), 1),
+                       own = sizes[static_cast<std::size_t>(peers.share)],
+                       most = *std::max_element(sizes.begin(), sizes.end());
+    for (std::int64_t first = 0; first < most; first += at_once) {
+        const std::size_t before = static_cast<std::size_t>(first) * width,
+                          bytes = static_cast<std::size_t>(std::clamp<std::int64_t>(own - first, 0, at_once)) * width;
+        download(context, piece.data(), static_cast<const char *>(from) + before, bytes);
+        const PgkmPiece *const pieces = exchange(peers, piece.data(), bytes);
+        char *place = static_cast<char *>(to) + before;
+        for (std::size_t share = 0; share < sizes.size(); place += static_cast<std::size_t>(sizes[share++]) * width)
+            std::copy_n(static_cast<const char *>(pieces[share].data), pieces[share].bytes, place);
+    }
+}
+
+// The entries of all peers, of which these are `own`; nullptr for each of them where they are more than `most`, or one
+// has no room or none of its own.
+template <typename T>
+std::unique_ptr<Data> join_entries(const Data &rows, const PgkmPeers &peers, const Data *own, std::int64_t most)
+{
+    Context &context = rows.context;
+    const std::vector<std::int64_t> sizes = tell(peers, own == nullptr ? std::int64_t{0} : own->host.n);
+    std::int64_t size = 0;
+    for (const std::int64_t one : sizes)
+        size = one == 0 || size > most ? most + 1 : size + one;
+    if (size > most)
+        return nullptr;
+    const auto entries = static_cast<std::size_t>(size);
+    const bool weighted = rows.host.weights != nullptr;
+    const std::size_t width = rows.row_bytes(), room = std::max(piece_bytes, width);
+    Data::Copies copies;
+    std::vector<std::uint16_t> counts;
+    std::vector<char> piece;
+    Claim claim;
+    const bool has_room = within_limit([&] {
+        copies.claim = Claim(context.host_budget, (width + (weighted ? 12 : 4)) * entries);
+        claim = Claim(context.host_budget, sizeof counts[0] * entries + 3 * room); // the exchange keeps two pieces
+        copies.values.resize(entries * width);
+        copies.weights.resize(weighted ? entries : 0);
+        counts.resize(entries);
+        piece.resize(room);
+    });
+    if (any_of_peers(&peers, !has_room))
+        return nullptr;
+    bring(context, peers, sizes, width, own->values.get(), copies.values.data(), piece);
+    if (weighted)
+        bring(context, peers, sizes, sizeof(double), own->weights.get(), copies.weights.data(), piece);
+    bring(context, peers, sizes, sizeof counts[0], own->copies.counts.get(), counts.data(), piece);
+    std::unique_ptr<Data> joined;
+    within_limit([&] {
+        PgkmPoints host = own->host;
+        host.values = copies.values.data();
+        host.weights = weighted ? copies.weights.data() : nullptr;
+        host.n = size;
+        Data::Copies as_came;
+        copies.rows = as_came.rows = peers.n_rows;
+        as_came.counts = DeviceArray<std::uint16_t>(context.budget, entries);
+        Data all(context, host, {context.budget, copies.values.size()}, {context.budget, copies.weights.size()},
+                 std::move(as_came));
+        upload(context, all.values.get(), host.values, all.values.bytes());
+        upload(context, all.weights.get(), host.weights, all.weights.bytes());
+        upload(context, all.copies.counts.get(), counts.data(), all.copies.counts.bytes());
+        std::optional<KeyedRows> keyed = sort_by_key<T>(all, 0, size);
+        if (!keyed || keyed->open || !context.make_room(2 * (width + 18) * entries))
+            return;
+        keyed->keys = {};
+        joined = fill<T>(all, 0, keyed->rows, nullptr, std::move(copies));
+    });
+    return any_of_peers(&peers, joined == nullptr) ? nullptr : std::move(joined);
 }
 
 // to[row] = from[entry of the row], on the host.
@@ -217,6 +309,15 @@ void spread(Data &entries, const DeviceArray<V> &from, V *to)
     }
 }
 
+// How many copies a row has, by a sample.
+template <typename T>
+double guess_copies(Data &rows, const PgkmProblem &problem, Data::Range &range)
+{
+    if (range.guessed_copies == 0.0)
+        range.guessed_copies = std::max(static_cast<double>(problem.n_rows) / guess_distinct<T>(rows, problem), 1.0);
+    return range.guessed_copies;
+}
+
 // The entries of a problem's rows, where there are some, or making them is worth it, and so many copies of each repay
 // them; else nullptr.
 template <typename T>
@@ -224,14 +325,11 @@ Data *entries_of(Data &rows, const PgkmProblem &problem, bool worth, std::int64_
 {
     const std::int64_t n = problem.n_rows;
     const std::pair key(problem.first_row, n);
-    worth = worth && rows.may_repeat;
     if (!worth && !rows.ranges.contains(key))
         return nullptr;
     Data::Range &range = rows.ranges[key];
     const auto make = [&] {
-        if (range.guessed_copies == 0.0)
-            range.guessed_copies = std::max(static_cast<double>(n) / guess_distinct<T>(rows, problem), 1.0);
-        if (range.guessed_copies < std::max(expected_copies, static_cast<double>(repaying)))
+        if (guess_copies<T>(rows, problem, range) < std::max(expected_copies, static_cast<double>(repaying)))
             return;
         range.entries = make_entries<T>(rows, problem, n / least_copies);
         if (range.entries == nullptr)
@@ -240,6 +338,49 @@ Data *entries_of(Data &rows, const PgkmProblem &problem, bool worth, std::int64_
     if (range.entries == nullptr && worth && !within_limit(make))
         rows.may_repeat = false;
     return range.entries != nullptr && range.entries->host.n <= n / repaying ? range.entries.get() : nullptr;
+}
+
+std::atomic<std::uint64_t> last_number{0}; // of entries of all peers
+
+// The same of the entries of all peers. Each has all of them to do, in place of its own rows.
+template <typename T>
+Data *entries_of_peers(Data &rows, const PgkmProblem &problem, bool worth, std::int64_t repaying)
+{
+    struct Told {
+        double distinct; // rows that differ, as it guesses; infinity: it makes no entries
+        std::int64_t rows, repaying;
+        std::uint64_t held, next; // the numbers of what it has, and of what it may make
+    };
+    Data::Range &range = rows.ranges[{problem.first_row, problem.n_rows}];
+    Told own = {std::numeric_limits<double>::infinity(), problem.n_rows, repaying,
+                range.of_all == nullptr ? 0 : range.number, ++last_number};
+    if (worth && !within_limit([&] {
+            own.distinct = static_cast<double>(problem.n_rows) / guess_copies<T>(rows, problem, range);
+        }))
+        rows.may_repeat = false;
+    const std::vector<Told> all = tell(*problem.peers, own);
+    double distinct = 0.0;
+    std::int64_t most_rows = 0; // of a peer
+    bool held = all[0].held != 0;
+    for (const Told &one : all) {
+        distinct += one.distinct;
+        most_rows = std::max(most_rows, one.rows);
+        repaying = std::max(repaying, one.repaying);
+        held = held && one.held == all[0].held;
+    }
+    if (!held) {
+        range.of_all.reset();
+        if (distinct * std::max(expected_copies, static_cast<double>(repaying)) > static_cast<double>(most_rows))
+            return nullptr;
+        const std::int64_t most = std::min(most_rows / least_copies, most_seed_rows);
+        if (range.entries == nullptr)
+            within_limit([&] { range.entries = make_entries<T>(rows, problem, most); });
+        range.of_all = join_entries<T>(rows, *problem.peers, range.entries.get(), most);
+        range.number = all[0].next;
+        if (range.of_all == nullptr)
+            range.guessed_copies = 1.0;
+    }
+    return range.of_all != nullptr && range.of_all->host.n <= most_rows / repaying ? range.of_all.get() : nullptr;
 }
 
 } // namespace
@@ -252,18 +393,20 @@ Data *rows_for(Data &rows, const PgkmProblem &problem, double passes, bool fits)
         const auto [other, size] = range.first;
         return other < first + n && first < other + size && (other != first || size != n);
     });
-    if (problem.peers != nullptr)
-        return nullptr;
     Data *entries = nullptr;
-    if (n >= least_rows && n <= most_seed_rows && first >= 0 && first + n <= rows.host.n && problem.k >= 1 &&
-        rows.resident && context.forced.nothing() && context.facts.takes(Mechanism::entries)) {
+    if (all_rows(problem) >= least_rows && problem.k >= 1 && context.forced.nothing() &&
+        context.facts.takes(Mechanism::entries)) {
         const Shape shape = {n, rows.host.d, problem.k, rows.element_bytes() == 8, rows.host.weights != nullptr};
         const std::int64_t repaying = fits ? repaying_copies(shape, context.facts) : least_copies;
+        const bool worth = passes * problem.k >= worth_entries && rows.may_repeat && rows.resident &&
+                           n <= most_seed_rows && first >= 0 && first + n <= rows.host.n;
         with_element(rows, [&](auto element) {
-            entries = entries_of<decltype(element)>(rows, problem, passes * problem.k >= worth_entries, repaying);
+            using T = decltype(element);
+            entries = problem.peers == nullptr ? entries_of<T>(rows, problem, worth, repaying)
+                                               : entries_of_peers<T>(rows, problem, worth, repaying);
         });
     }
-    return entries != nullptr ? entries : may_stay(rows, n) ? &rows : nullptr;
+    return entries != nullptr ? entries : problem.peers == nullptr && may_stay(rows, n) ? &rows : nullptr;
 }
 
 bool may_stay(const Data &rows, std::int64_t n)
@@ -273,8 +416,10 @@ bool may_stay(const Data &rows, std::int64_t n)
 
 void forget_entries(Data &rows)
 {
-    for (auto &range : rows.ranges)
-        range.second.entries.reset();
+    for (auto &[of, range] : rows.ranges) {
+        range.entries.reset();
+        range.of_all.reset();
+    }
 }
 
 template <typename T>

@@ -132,12 +132,16 @@ struct Data {
         DeviceArray<std::uint16_t> counts;   // of each entry: how many, 1 to most_copies
         DeviceArray<std::uint32_t> entry_of; // of each row
         std::vector<std::uint32_t> host_row; // of each entry: one of its rows
+        std::vector<char> values;            // what `host` shows of entries of several devices
+        std::vector<double> weights;         // likewise
         Claim claim;                         // on the host's limit, for them
     } copies;
     // Of a range of these rows.
     struct Range {
         double guessed_copies = 0.0; // of a row, by a sample; 0: there was none
         std::unique_ptr<Data> entries;
+        std::unique_ptr<Data> of_all; // those of all peers, beside whose rows these are
+        std::uint64_t number = 0;     // of these, which all peers have from one making of them
     };
     std::map<std::pair<std::int64_t, std::int64_t>, Range> ranges; // by (first_row, n_rows); no two share a row
     bool may_repeat = true;                                        // false: memory was too short for entries
@@ -150,7 +154,9 @@ struct Data {
 
     bool has_entries() const
     {
-        return std::any_of(ranges.begin(), ranges.end(), [](const auto &of) { return of.second.entries != nullptr; });
+        return std::any_of(ranges.begin(), ranges.end(), [](const auto &range) {
+            return range.second.entries != nullptr || range.second.of_all != nullptr;
+        });
     }
 
     // Where a row is in the host's memory.

@@ -2,7 +2,6 @@
 // memory that they lend.
 #pragma once
 
-#include <cstring>
 #include <vector>
 
 #include "backend/peers.hpp"
@@ -27,11 +26,7 @@ class PeerLink {
     template <typename V>
     std::vector<V> tell(const V &own) const
     {
-        const PgkmPiece *const pieces = exchange(peers_, &own, sizeof own);
-        std::vector<V> all(static_cast<std::size_t>(peers_.shares));
-        for (std::size_t share = 0; share < all.size(); ++share)
-            std::memcpy(&all[share], pieces[share].data, sizeof(V));
-        return all;
+        return pgkm::tell(peers_, own);
     }
 
     // What any peer has enqueued before is done when what this one enqueues next begins. The host waits for the other

@@ -75,6 +75,7 @@ void on_copies(Problem *problems, std::vector<PgkmProblem> &own, std::size_t row
         if constexpr (!std::is_const_v<Problem>) {
             own[p].first_row = problems[p].first_row;
             own[p].n_rows = problems[p].n_rows;
+            own[p].peers = problems[p].peers;
             own[p].centroids = problems[p].centroids;
             problems[p] = own[p];
         }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstring>
 #include <functional>
 #include <vector>
 
@@ -18,6 +19,17 @@ inline const PgkmPiece *exchange(const PgkmPeers &peers, const void *own, std::u
     if (pieces == nullptr)
         throw Error(PGKM_CANCELLED, "cancelled");
     return pieces;
+}
+
+// What each peer gives, in the order of the shares.
+template <typename V>
+std::vector<V> tell(const PgkmPeers &peers, const V &own)
+{
+    const PgkmPiece *const pieces = exchange(peers, &own, sizeof own);
+    std::vector<V> all(static_cast<std::size_t>(peers.shares));
+    for (std::size_t share = 0; share < all.size(); ++share)
+        std::memcpy(&all[share], pieces[share].data, sizeof(V));
+    return all;
 }
 
 // Adds up the peers' integers, of which each has so many.

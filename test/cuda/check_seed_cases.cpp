@@ -127,7 +127,8 @@ std::vector<Case> seed_cases()
 
 // So few rows differ that one stands for many, or for 300,000; they may differ in the last bit alone, have weights, or
 // leave clusters empty. Three groups are a half, a sixth and a third of the rows; in some cases those of the second
-// differ. Of the full ones so many differ that a seeding filters them, and that sums follow them.
+// differ. Of the first of several devices some rows differ, or all. Of the full ones so many differ that a seeding
+// filters them, and that sums follow them.
 std::vector<Case> repeat_cases(Extent extent)
 {
     std::vector<Case> cases;
@@ -201,6 +202,18 @@ std::vector<Case> repeat_cases(Extent extent)
                          .init = init,
                          .metric = PGKM_COSINE});
         cases.push_back({.name = "repeat 100,000 times", .n = 200000, .d = 2, .k = 2, .distinct = 2, .init = init});
+        for (const std::int64_t single : {1500, 20000})
+            cases.push_back({.name = "repeat but for the first " + std::to_string(single),
+                             .n = 60000,
+                             .d = 3,
+                             .k = 15,
+                             .weighted = true,
+                             .distinct = 100,
+                             .single_to = single,
+                             .init = init,
+                             .far_start = true,
+                             .like_weights = true,
+                             .max_iter = 6});
         cases.push_back({.name = "repeat in groups",
                          .n = 102000,
                          .d = 3,
