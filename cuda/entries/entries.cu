@@ -353,7 +353,8 @@ Data *entries_of_peers(Data &rows, const PgkmProblem &problem, bool worth, std::
     };
     Data::Range &range = rows.ranges[{problem.first_row, problem.n_rows}];
     Told own = {std::numeric_limits<double>::infinity(), problem.n_rows, repaying,
-                range.of_all == nullptr ? 0 : range.number, ++last_number};
+                range.of_all != nullptr && range.of_all->copies.rows == problem.peers->n_rows ? range.number : 0,
+                ++last_number};
     if (worth && !within_limit([&] {
             own.distinct = static_cast<double>(problem.n_rows) / guess_copies<T>(rows, problem, range);
         }))
@@ -377,10 +378,11 @@ Data *entries_of_peers(Data &rows, const PgkmProblem &problem, bool worth, std::
             within_limit([&] { range.entries = make_entries<T>(rows, problem, most); });
         range.of_all = join_entries<T>(rows, *problem.peers, range.entries.get(), most);
         range.number = all[0].next;
-        if (range.of_all == nullptr)
-            range.guessed_copies = 1.0;
     }
-    return range.of_all != nullptr && range.of_all->host.n <= most_rows / repaying ? range.of_all.get() : nullptr;
+    if (range.of_all != nullptr && range.of_all->host.n <= most_rows / repaying)
+        return range.of_all.get();
+    range.guessed_copies = 1.0; // now they go: the next restart would only make them again
+    return nullptr;
 }
 
 } // namespace

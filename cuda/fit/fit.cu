@@ -31,7 +31,8 @@ class Fit {
     void iterate_on_device();
     void enqueue_iterations(const UpdateArguments<T> &arguments);
     void enqueue_ahead(const UpdateArguments<T> &arguments, std::int32_t most);
-    void start_control();
+    void start_control() { start_control(params_.max_iter); }
+    void start_control(std::int32_t max_iter);
     void fetch_control();
     void take_centroids();
     std::vector<std::int32_t> labels_on_host();
@@ -61,13 +62,13 @@ class Fit {
 };
 
 template <typename T>
-void Fit<T>::start_control()
+void Fit<T>::start_control(std::int32_t max_iter)
 {
     Control &control = state_[0];
     control = {};
     control.stop = running;
     control.n_iter = problem_.n_iter;
-    control.max_iter = params_.max_iter;
+    control.max_iter = max_iter;
     control.tol = problem_.tol;
     control.shift = problem_.shift;
     on_device_.control.upload(&control, 1, stream());
@@ -212,6 +213,8 @@ void Fit<T>::relocate()
                    [&](const PgkmPoints &points, const PgkmProblem &of, const std::vector<MovedRow> &moved) {
                        moved_sums.emplace(on_device_, arguments.sums, points, of, moved, masses);
                    });
+    if (rests) // the last one: its shift is the chain (sums/update.cuh)
+        start_control(problem_.n_iter + 1);
     update(arguments, stream());
     fetch_control();
     problem_.converged |= rests ? 1 : 0;

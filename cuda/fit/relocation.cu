@@ -300,9 +300,9 @@ MovedSums::MovedSums(DeviceProblem<T> &problem, const Accumulators &sums, const 
     }
     which_ = NearArray<std::int32_t>(context_.budget, context_.host_budget, clusters_.size());
     which_.upload(clusters_.data(), clusters_.size(), context_.compute.get());
-    const std::vector<std::int64_t> limbs = limbs_of(totals, sums.weighted);
-    totals_ = NearArray<std::int64_t>(context_.budget, context_.host_budget, limbs.size());
-    totals_.upload(limbs.data(), limbs.size(), context_.compute.get());
+    limbs_ = limbs_of(totals, sums.weighted);
+    totals_ = NearArray<std::int64_t>(context_.budget, context_.host_budget, limbs_.size());
+    totals_.upload(limbs_.data(), limbs_.size(), context_.compute.get());
     set_masses(masses);
     swap(donors);
 }
@@ -316,7 +316,7 @@ void MovedSums::put_back(const std::vector<Int128> &masses)
 void MovedSums::set_masses(const std::vector<Int128> &masses)
 {
     const std::vector<std::int64_t> limbs = limbs_of(masses, sums_.weighted);
-    enqueue_copy(sums_.masses, limbs.data(), limbs.size(), context_.compute.get());
+    enqueue_copy(sums_.masses, limbs.data(), limbs.size(), context_.compute.get(), cudaMemcpyHostToDevice);
 }
 
 void MovedSums::swap(std::int32_t added)

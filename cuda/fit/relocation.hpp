@@ -32,8 +32,9 @@ class MovedSums {
     Accumulators sums_;
     std::int32_t k_, d_;
     std::vector<std::int32_t> clusters_; // whose totals change: first those that lose rows
-    NearArray<std::int32_t> which_;      // the same, for the device
-    NearArray<std::int64_t> totals_;     // what is added to them or takes their place; then what they were
+    std::vector<std::int64_t> limbs_;    // of what changes: both live until the caller waits
+    NearArray<std::int32_t> which_;      // clusters_, for the device
+    NearArray<std::int64_t> totals_;     // limbs_: added to totals, or in their place; then what these were
 };
 
 // Whether centroid sets `set` and `other` (not 0) give all rows the same labels.
