@@ -314,6 +314,20 @@ void add_empty_clusters(Collection &to)
     centres.push_back(1e6);
     to.add("empty_and_unfit_rows", alone, 1, 92, {.start = centres});
     to.add("k1100_empty", random.blobs(1303, 2, 50), 2, 1100, {.start = mostly_far(random, 700, 1100, 2)});
+    // Clusters that got a row of others' lose it again, for these come back to where their rows lie: labels rest in the
+    // iteration that moves rows of the cluster that is spread out.
+    Rows rests, near;
+    for (int j = 0; j < 64; ++j) {
+        for (int copy = 0; copy < 3; ++copy)
+            rests.insert(rests.end(), {1000.0 * j, 0.0});
+        near.insert(near.end(), {1000.0 * j + 30.0, 0.0});
+    }
+    for (int i = 0; i < 100; ++i)
+        rests.insert(rests.end(), {random.normal(), 1e5 + random.normal()});
+    near.insert(near.end(), {0.0, 1e5});
+    for (int empty = 0; empty < 15; ++empty)
+        near.insert(near.end(), {1e7, 1e7});
+    to.add("rests_while_rows_move", rests, 2, 80, {.start = near});
 }
 
 void add_cosine(Collection &to)
