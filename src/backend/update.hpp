@@ -135,8 +135,8 @@ struct MovedRow {
 
 // Gives every cluster of mass 0, in ascending order, that of these rows which is first in FarOrder, and takes that row
 // from its old cluster. A row is eligible when its mass is not 0 and its old cluster keeps some mass without it. Of
-// several copies one is taken, and the rest stay eligible. A cluster that finds no row stays empty. The rows may come in
-// any order, and are left in another one; their labels are those of the assignment that made the sums. Masses change
+// several copies one is taken, and the rest stay eligible. A cluster that finds no row stays empty. The rows may come
+// in any order, and are left in another one; their labels are those of the assignment that made the sums. Masses change
 // here; totals are left to move_rows().
 template <typename T>
 std::vector<MovedRow> fill_empty_clusters(const PgkmPoints &points, const PgkmProblem &problem,
