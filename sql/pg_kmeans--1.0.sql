@@ -7,13 +7,21 @@
 
 -- model and options
 
+CREATE TYPE kmeans_source AS (
+    type     text,
+    encoding text,
+    levels   text[]
+);
+COMMENT ON TYPE kmeans_source IS 'what a model knows of a column, or an expression, that features come from';
+
 CREATE TYPE kmeans_origin AS (
     features   text[],
     relation   text,
     options    jsonb,
     fitted_at  timestamptz,
     means      double precision[],
-    deviations double precision[]
+    deviations double precision[],
+    sources    kmeans_source[]
 );
 COMMENT ON TYPE kmeans_origin IS 'where a model comes from; does not count when models are compared';
 
@@ -308,7 +316,7 @@ LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION pgkm_keep_label IS 'used in the UPDATE of kmeans_cluster where rows are streamed: the new label of a row';
 
 CREATE FUNCTION kmeans_outliers(
-    relation regclass, features text[], model kmeans_model, threshold double precision DEFAULT 3,
+    relation regclass, features text[] DEFAULT NULL, model kmeans_model DEFAULT NULL, threshold double precision DEFAULT 3,
     nulls text DEFAULT NULL, filter text DEFAULT NULL)
 RETURNS TABLE (row_ctid tid, cluster_id integer, distance double precision, score double precision, row_table regclass)
 AS 'MODULE_PATHNAME', 'pgkm_kmeans_outliers'
@@ -496,7 +504,8 @@ CREATE TYPE pca_model AS (
     singular_values          double precision[],
     n                        bigint,
     whiten                   boolean,
-    fills                    double precision[]
+    fills                    double precision[],
+    origin                   kmeans_origin
 );
 COMMENT ON TYPE pca_model IS 'result of a PCA; components are n_components x d, of (features - mean) / scale; no field is NULL';
 
@@ -578,7 +587,8 @@ CREATE TYPE gmm_model AS (
     seed            bigint,
     center          double precision[],
     scale           double precision[],
-    fills           double precision[]
+    fills           double precision[],
+    origin          kmeans_origin
 );
 COMMENT ON TYPE gmm_model IS 'a mixture of k Gaussian densities, in units of (value - center) / scale; no field is NULL';
 
@@ -814,16 +824,20 @@ BEGIN
         ('kmeans_model.n_iter, gmm_model.n_iter', 'iterations run'),
         ('kmeans_model.converged, gmm_model.converged', 'false if max_iter ended the run'),
         ('kmeans_model.n, pca_model.n, gmm_model.n', 'number of rows used'),
-        ('kmeans_model.center, gmm_model.center', 'mean of each feature if standardized, else zeros'),
-        ('kmeans_model.scale, pca_model.scale, gmm_model.scale', 'standard deviation of each feature if standardized, else ones'),
-        ('kmeans_model.origin', 'where the model comes from'),
+        ('kmeans_model.center, gmm_model.center', 'mean of each feature if standardized, else empty'),
+        ('kmeans_model.scale, pca_model.scale, gmm_model.scale', 'standard deviation of each feature if standardized, else empty'),
+        ('kmeans_model.origin, pca_model.origin, gmm_model.origin', 'where the model comes from'),
         ('kmeans_model.fills, pca_model.fills, gmm_model.fills', 'value that stands in the place of NULL, of each feature; empty: NULLs are errors'),
-        ('kmeans_origin.features', 'names of the columns; NULL from an aggregate'),
+        ('kmeans_origin.features', 'the columns; NULL from an aggregate'),
         ('kmeans_origin.relation', 'name of the relation; NULL from an aggregate'),
         ('kmeans_origin.options', 'options of the fit, and weight, nulls and filter where they were given'),
         ('kmeans_origin.fitted_at', 'start of the transaction of the fit; NULL from an aggregate'),
         ('kmeans_origin.means', 'mean of each feature of the rows; NULL with tol 0 unless standardized'),
         ('kmeans_origin.deviations', 'standard deviation of each feature of the rows; NULL where means is'),
+        ('kmeans_origin.sources', 'what the model knows of each of these columns; NULL from an aggregate'),
+        ('kmeans_source.type', 'of the values'),
+        ('kmeans_source.encoding', 'number, date, interval, category or vector'),
+        ('kmeans_source.levels', 'of a category: each is a feature, in the order of their bytes; NULL behind them if it is one'),
         ('kmeans_sums.k', 'number of centroids'),
         ('kmeans_sums.n', 'number of rows'),
         ('kmeans_sums.inertia', 'sum of squared distances to the nearest centroids'),

@@ -46,6 +46,7 @@ static constexpr auto strategy_entries = [] {
 }();
 
 #define MAX_DEVICE 1023 /* the largest ordinal */
+#define MAX_LEVELS 32768
 
 static const config_enum_entry scans[] = {
     {"auto", SCAN_AUTO, false}, {"direct", SCAN_DIRECT, false}, {"executor", SCAN_EXECUTOR, false}, {NULL, 0, false}};
@@ -62,6 +63,7 @@ static char *cuda_plugin = NULL;
 
 int pgkm_scan_choice = SCAN_AUTO;
 bool pgkm_service_enabled = true;
+int pgkm_max_levels = 100;
 int pgkm_max_gpu_jobs = 4;
 int pgkm_gpu_idle_timeout = 300;
 bool pgkm_distributed = true;
@@ -188,6 +190,8 @@ void pgkm_settings_define(void)
         define_strategy(kind);
     define_enum("pg_kmeans.scan", "Forces how table functions read rows: from the pages themselves, or by a query.",
                 NULL, &pgkm_scan_choice, scans, PGC_SUSET);
+    define_int("pg_kmeans.max_levels", "Levels that a column of text may have as a feature.",
+               "Each level is a feature of its own, 0 or 1.", &pgkm_max_levels, 1, MAX_LEVELS, PGC_USERSET, 0);
     define_nodes();
     define_service();
     MarkGUCPrefixReserved("pg_kmeans");

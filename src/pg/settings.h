@@ -30,6 +30,7 @@ extern int pgkm_scan_choice;      /* a ScanChoice */
 extern bool pgkm_service_enabled; /* whether devices are reached through the GPU service */
 extern int pgkm_max_gpu_jobs;
 extern int pgkm_gpu_idle_timeout; /* seconds; 0: never */
+extern int pgkm_max_levels;       /* of a column that is a category */
 extern bool pgkm_distributed;     /* whether other servers work on the rows that they hold */
 
 #endif

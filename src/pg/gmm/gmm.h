@@ -4,7 +4,7 @@
 #ifndef PGKM_PG_GMM_H
 #define PGKM_PG_GMM_H
 
-#include "pg/fit/fit.h"
+#include "pg/fit/origin.h"
 
 /* "full", "tied", "diag" and "spherical", of PgkmCovariance. */
 extern const PgkmWords pgkm_covariances;

@@ -31,8 +31,9 @@ static const PgkmField fields[] = {{"k", INT4OID},
                                    {"seed", INT8OID},
                                    {"center", FLOAT8ARRAYOID},
                                    {"scale", FLOAT8ARRAYOID},
-                                   {"fills", FLOAT8ARRAYOID}};
-static const PgkmCompositeType model_type = {"gmm_model", fields, lengthof(fields), 1};
+                                   {"fills", FLOAT8ARRAYOID},
+                                   {"origin", InvalidOid}};
+static const PgkmCompositeType model_type = {"gmm_model", fields, lengthof(fields), 2};
 
 TupleDesc pgkm_gmm_model_tupdesc(FunctionCallInfo fcinfo)
 {
@@ -61,8 +62,9 @@ Datum pgkm_gmm_model_of_fit(const PgkmResult *result, const PgkmRequest *request
                                 pgkm_array(result->covariances, covariances_shape(options->covariance_type, k, d)),
                                 result->log_likelihood, pgkm_array(result->trace, {result->n_iter}), result->n_iter,
                                 result->converged != 0, result->aic, result->bic, result->n, (int64)options->seed,
-                                pgkm_array_or_fill(result->center, d, 0), pgkm_array_or_fill(result->scale, d, 1),
-                                pgkm_array_or_empty(call == NULL ? NULL : call->fills, d)});
+                                pgkm_array_or_empty(result->center, d), pgkm_array_or_empty(result->scale, d),
+                                pgkm_array_or_empty(call == NULL ? NULL : call->fills, d),
+                                origin_build(tupdesc, &gmm_kind, options, call, NULL, NULL, d)});
 }
 
 void pgkm_gmm_check_size(const PgkmRequest *request, int64 k, int64 n)

@@ -69,7 +69,7 @@ static const LabelExpression *labels_by_value(const TableCall *call, const PgkmR
     initStringInfo(&features);
     append_features(&features, call, real);
     *labels = {condition.data, features.data, table_find_function(schema, "kmeans_predict", types, lengthof(types)),
-               tupdesc->tdtypeid, pgkm_model_build(result, &call->request, (Datum)0, call->fills, tupdesc)};
+               tupdesc->tdtypeid, pgkm_model_build(result, &call->request, PgkmValue(), call->fills, tupdesc)};
     return labels;
 }
 

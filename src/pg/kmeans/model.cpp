@@ -8,17 +8,12 @@
 #include "pg/values/composite_read.h"
 
 extern "C" {
-#include "access/xact.h"
 #include "catalog/pg_type.h"
 #include "common/int.h"
 #include "miscadmin.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/float.h"
-#include "utils/json.h"
-#include "utils/jsonb.h"
-#include "utils/memutils.h"
-#include "utils/timestamp.h"
 #include "utils/typcache.h"
 
 PG_FUNCTION_INFO_V1(pgkm_kmeans_checked);
@@ -41,13 +36,6 @@ static const PgkmField fields[] = {{"k", INT4OID},
                                    {"fills", FLOAT8ARRAYOID}};
 static const PgkmCompositeType model_type = {"kmeans_model", fields, lengthof(fields), 1};
 #define MODEL_ORIGIN 13
-
-enum OriginField { ORIGIN_FEATURES, ORIGIN_RELATION, ORIGIN_OPTIONS, ORIGIN_TIME, ORIGIN_MEANS, ORIGIN_DEVIATIONS };
-
-static const PgkmField origin_fields[] = {{"features", TEXTARRAYOID}, {"relation", TEXTOID},
-                                          {"options", JSONBOID},      {"fitted_at", TIMESTAMPTZOID},
-                                          {"means", FLOAT8ARRAYOID},  {"deviations", FLOAT8ARRAYOID}};
-static const PgkmCompositeType origin_type = {"kmeans_origin", origin_fields, lengthof(origin_fields)};
 
 TupleDesc pgkm_model_tupdesc(FunctionCallInfo fcinfo)
 {
@@ -73,64 +61,7 @@ void pgkm_model_check_size(const PgkmRequest *request, int64 k, int64 n)
                                pgkm_counted(clusters, "cluster"), pgkm_counted(d, "feature"))));
 }
 
-/* An array of d values, or NULL. */
-static PgkmValue array_or_null(const double *values, int32 d)
-{
-    return values == NULL ? PgkmValue() : PgkmValue(pgkm_array(values, {d}));
-}
-
-static void put_member(StringInfo json, const char *name, const char *value)
-{
-    appendStringInfo(json, ", \"%s\": ", name);
-    escape_json(json, value);
-}
-
-/* The options with the init that the fit took, and what says which rows of a table take part. */
-static Datum options_json(const PgkmOptions *given, const PgkmResult *result, const TableCall *call)
-{
-    PgkmOptions options = *given;
-    StringInfoData json;
-
-    options.init = result->init;
-
-    initStringInfo(&json);
-    appendStringInfoChar(&json, '{');
-    pgkm_options_put_json(kmeans_kind.options, &options, &json);
-    if (call != NULL && call->weight != NULL)
-        put_member(&json, "weight", call->weight->name);
-    if (call != NULL && call->nulls != TABLE_NULLS_ERROR)
-        put_member(&json, "nulls", table_nulls_name(call->nulls));
-    if (call != NULL && call->filter != NULL)
-        put_member(&json, "filter", call->filter->name);
-    appendStringInfoChar(&json, '}');
-    return DirectFunctionCall1(jsonb_in, CStringGetDatum(json.data));
-}
-
-/* The field origin of a model of this row type. An aggregate knows neither names nor, as it is immutable, the time. */
-static Datum build_origin(const PgkmResult *result, const PgkmOptions *options, const TableCall *call,
-                          TupleDesc tupdesc)
-{
-    const TupleDesc desc = lookup_rowtype_tupdesc(TupleDescAttr(tupdesc, MODEL_ORIGIN)->atttypid, -1);
-    const bool standardized = result->center != NULL;
-    PgkmValue features, relation, time;
-
-    pgkm_check_type(desc, &origin_type);
-    if (call != NULL) {
-        features = table_feature_names(call);
-        relation = call->relation.sql_name;
-        time = TimestampTzGetDatum(GetCurrentTransactionStartTimestamp());
-    }
-
-    const Datum made = pgkm_composite_make(
-        desc, {features, relation, options_json(options, result, call), time,
-               array_or_null(standardized ? result->center : result->feature_means, result->d),
-               array_or_null(standardized ? result->scale : result->feature_deviations, result->d)});
-
-    ReleaseTupleDesc(desc);
-    return made;
-}
-
-Datum pgkm_model_build(const PgkmResult *result, const PgkmRequest *request, Datum origin, const double *fills,
+Datum pgkm_model_build(const PgkmResult *result, const PgkmRequest *request, PgkmValue origin, const double *fills,
                        TupleDesc tupdesc)
 {
     const PgkmOptions *const options = &request->kmeans;
@@ -144,15 +75,21 @@ Datum pgkm_model_build(const PgkmResult *result, const PgkmRequest *request, Dat
         tupdesc, {k, d, pgkm_array(result->centroids, {k, d}), pgkm_array(result->sizes, {k}),
                   pgkm_array(result->within_ss, {k}), result->inertia, result->n_iter, result->converged != 0,
                   result->n, pgkm_word_of(&pgkm_metrics, options->metric), (int64)options->seed,
-                  pgkm_array_or_fill(result->center, d, 0), pgkm_array_or_fill(result->scale, d, 1),
-                  pgkm_value_if(origin != (Datum)0, origin), pgkm_array_or_empty(fills, d)});
+                  pgkm_array_or_empty(result->center, d), pgkm_array_or_empty(result->scale, d), origin,
+                  pgkm_array_or_empty(fills, d)});
 }
 
 Datum pgkm_model_of_fit(const PgkmResult *result, const PgkmRequest *request, const TableCall *call, TupleDesc tupdesc)
 {
-    const Datum origin = build_origin(result, &request->kmeans, call, tupdesc);
+    const bool standardized = result->center != NULL;
+    PgkmOptions options = request->kmeans;
 
-    return pgkm_model_build(result, request, origin, call == NULL ? NULL : call->fills, tupdesc);
+    options.init = result->init;
+    return pgkm_model_build(result, request,
+                            origin_build(tupdesc, &kmeans_kind, &options, call,
+                                         standardized ? result->center : result->feature_means,
+                                         standardized ? result->scale : result->feature_deviations, result->d),
+                            call == NULL ? NULL : call->fills, tupdesc);
 }
 
 /* --- reading --- */
@@ -182,73 +119,15 @@ bool pgkm_model_is_null(Datum composite)
     return isnull;
 }
 
-/* The fields of a model's origin; false where it has none. */
-static bool read_origin(const PgkmModelFields *from, NullableDatum *values)
-{
-    const NullableDatum *const origin = pgkm_model_field(from, "origin");
-
-    if (!origin->isnull)
-        pgkm_read_fields(origin->value, &origin_type, values);
-    return !origin->isnull;
-}
-
-bool pgkm_model_was_standardized(Datum composite)
+Origin pgkm_model_origin(Datum composite)
 {
     PgkmModelFields from;
-    NullableDatum values[PGKM_MOST_FIELDS];
-    JsonbValue found;
+    int32 k;
+    int32 d;
 
     pgkm_model_open(composite, &model_type, CurrentMemoryContext, &from);
-    if (!read_origin(&from, values) || values[ORIGIN_OPTIONS].isnull)
-        return false;
-
-    JsonbContainer *const options = &DatumGetJsonbP(values[ORIGIN_OPTIONS].value)->root;
-
-    return JsonContainerIsObject(options) &&
-           getKeyJsonValueFromContainer(options, "standardize", strlen("standardize"), &found) != NULL &&
-           found.type == jbvBool && found.val.boolean;
-}
-
-[[noreturn]] static void raise_origin(const PgkmModelFields *from)
-{
-    pgkm_raise_field(from, "origin", "hold the names of the features, and d finite means and deviations, or nulls");
-}
-
-/* The names of the features: text[], or 0. */
-static Datum names_of(const PgkmModelFields *from, const NullableDatum *origin)
-{
-    ArrayType *const names = origin[ORIGIN_FEATURES].isnull ? NULL : DatumGetArrayTypeP(origin[ORIGIN_FEATURES].value);
-
-    if (names == NULL || ARR_NDIM(names) == 0)
-        return (Datum)0;
-    if (ARR_NDIM(names) != 1 || array_contains_nulls(names))
-        raise_origin(from);
-    return PointerGetDatum(names);
-}
-
-/* 22023 where the origin does not fit the model; a user may have made it by hand. */
-static void check_origin(const PgkmModelFields *from, int32 d)
-{
-    NullableDatum values[PGKM_MOST_FIELDS];
-
-    if (!read_origin(from, values))
-        return;
-    for (const int field : {ORIGIN_MEANS, ORIGIN_DEVIATIONS}) {
-        const void *const numbers = values[field].isnull ? NULL : pgkm_array_values(values[field].value, {d});
-
-        if (!values[field].isnull && (numbers == NULL || !pgkm_all_finite((const double *)numbers, d)))
-            raise_origin(from);
-    }
-    (void)names_of(from, values);
-}
-
-Datum pgkm_model_features(Datum composite)
-{
-    PgkmModelFields from;
-    NullableDatum values[PGKM_MOST_FIELDS];
-
-    pgkm_model_open(composite, &model_type, CurrentMemoryContext, &from);
-    return read_origin(&from, values) ? names_of(&from, values) : (Datum)0;
+    pgkm_model_extents(&from, &k, &d);
+    return origin_read(&from, d);
 }
 
 /* --- changed --- */
@@ -311,7 +190,7 @@ Datum pgkm_kmeans_checked(PG_FUNCTION_ARGS)
 
     pgkm_model_open(composite, &model_type, NULL, &fields);
     pgkm_model_read(composite, NULL, &model);
-    check_origin(&fields, model.d);
+    (void)origin_read(&fields, model.d);
     if (model.center != NULL)
         pgkm_model_set(&fields, "centroids", centroids_in_units(&model));
     pgkm_model_from_one(&fields, {"centroids", "size", "within_ss"});

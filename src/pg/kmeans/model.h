@@ -4,7 +4,7 @@
 #ifndef PGKM_PG_MODEL_H
 #define PGKM_PG_MODEL_H
 
-#include "pg/fit/fit.h"
+#include "pg/fit/origin.h"
 
 /* A model as the row functions need it; arrays lie in the context given to pgkm_model_read. */
 struct PgkmModel {
@@ -30,14 +30,12 @@ TupleDesc pgkm_model_tupdesc(FunctionCallInfo fcinfo);
 void pgkm_model_check_size(const PgkmRequest *request, int64 k, int64 n);
 Datum pgkm_model_of_fit(const PgkmResult *result, const PgkmRequest *request, const TableCall *call, TupleDesc tupdesc);
 
-/* The fit's result as a kmeans_model datum in CurrentMemoryContext. `origin` is a kmeans_origin; 0: that field is NULL.
- * `fills` are d values that stood in the place of NULLs, or NULL. */
-Datum pgkm_model_build(const PgkmResult *result, const PgkmRequest *request, Datum origin, const double *fills,
+/* The fit's result as a kmeans_model datum in CurrentMemoryContext. `origin` is a kmeans_origin, or NULL. `fills` are d values that stood in the place of NULLs, or NULL. */
+Datum pgkm_model_build(const PgkmResult *result, const PgkmRequest *request, PgkmValue origin, const double *fills,
                        TupleDesc tupdesc);
 
-/* The names of the columns that it is a model of, as text[]; 0 where its origin has none, as of an aggregate. 22023
- * where the origin has no list of names. */
-Datum pgkm_model_features(Datum composite);
+/* Where it comes from, in the current memory context. 22023 where the origin does not fit the model. */
+Origin pgkm_model_origin(Datum composite);
 
 /* Centroid j in the units of the data. 22003 beyond the range of double precision. */
 void pgkm_model_centroid(const PgkmModel *model, int32 j, double *centroid);
@@ -55,9 +53,6 @@ void pgkm_model_place(const PgkmModel *model, PgkmElement element, double *row, 
 
 /* Whether all its fields are null, so that it is null to SQL. */
 bool pgkm_model_is_null(Datum composite);
-
-/* Whether its origin says that it was standardized, as one with means 0 and deviations 1 does not show otherwise. */
-bool pgkm_model_was_standardized(Datum composite);
 
 /* The composite with the clusters of `model`, which has as many, and `rows` more rows; its other fields stay. */
 Datum pgkm_model_with(Datum composite, const PgkmModel *model, int64 rows);

@@ -51,7 +51,7 @@ static void read_model(Datum value, MemoryContext context, void *to)
     if (pgkm_model_is_null(value)) /* as PL/pgSQL passes a variable without a value */
         return;
     pgkm_model_read(value, context, &model);
-    if (model.center == NULL && pgkm_model_was_standardized(value)) {
+    if (model.center == NULL && pgkm_model_origin(value).was_standardized) {
         model.center = filled(context, model.d, 0);
         model.scale = filled(context, model.d, 1);
     }
@@ -119,7 +119,7 @@ static void note_options(TableCall *call, const NullableDatum *given)
     const int64 k = call->request.k;
 
     if (!given[OPTION_INIT_MODEL].isnull)
-        call->model_features = pgkm_model_features(given[OPTION_INIT_MODEL].value);
+        table_call_take_model(call, pgkm_model_origin(given[OPTION_INIT_MODEL].value).sources);
     /* Standardized rows are others: what is zero then the engine alone sees. */
     call->need_direction = options->metric == PGKM_COSINE && options->standardize == 0;
     if (k != 0 && model->dimensions > 0 && model->extent[0] != k)

@@ -108,13 +108,14 @@ static double threshold_argument(FunctionCallInfo fcinfo)
     return threshold;
 }
 
-static TableRows *read_rows(TableCall *call, FunctionCallInfo fcinfo, const PgkmModel *model)
+static TableRows *read_rows(TableCall *call, FunctionCallInfo fcinfo, const PgkmModel *model, const Origin *origin)
 {
     call->need_direction = model->metric == PGKM_COSINE && model->center == NULL;
     call->arguments = {.relation = table_call_relation(fcinfo),
                        .features = fcinfo->args[TABLE_FEATURES],
                        .nulls = fcinfo->args[OUTLIER_NULLS],
                        .filter = fcinfo->args[OUTLIER_FILTER]};
+    table_call_take_model(call, origin->sources);
     table_call_find(call, TABLE_LOCATE);
     call->keeps_missing = model->fills != NULL;
     if (call->keeps_missing && PG_ARGISNULL(OUTLIER_NULLS))
@@ -147,9 +148,10 @@ Datum pgkm_kmeans_outliers(PG_FUNCTION_ARGS)
     const Datum given = pgkm_required(&fcinfo->args[OUTLIER_MODEL], "model");
 
     pgkm_model_read(given, call->context, &model);
-    call->model_features = pgkm_model_features(given);
 
-    const TableRows *const rows = read_rows(call, fcinfo, &model);
+    const Origin origin = pgkm_model_origin(given);
+
+    const TableRows *const rows = read_rows(call, fcinfo, &model, &origin);
 
     find(rows, &model, threshold, &outliers);
     qsort(outliers.list, outliers.count, sizeof(Outlier), compare);

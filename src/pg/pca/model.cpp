@@ -25,8 +25,9 @@ static const PgkmField fields[] = {{"n_components", INT4OID},
                                    {"singular_values", FLOAT8ARRAYOID},
                                    {"n", INT8OID},
                                    {"whiten", BOOLOID},
-                                   {"fills", FLOAT8ARRAYOID}};
-static const PgkmCompositeType model_type = {"pca_model", fields, lengthof(fields), 1};
+                                   {"fills", FLOAT8ARRAYOID},
+                                   {"origin", InvalidOid}};
+static const PgkmCompositeType model_type = {"pca_model", fields, lengthof(fields), 2};
 
 TupleDesc pgkm_pca_model_tupdesc(FunctionCallInfo fcinfo)
 {
@@ -41,10 +42,11 @@ Datum pgkm_pca_model_of_fit(const PgkmResult *result, const PgkmRequest *request
 
     /* No field is NULL, so that `model IS NOT NULL` tells whether there is a model. */
     return pgkm_composite_make(
-        tupdesc, {count, d, pgkm_array(result->mean, {d}), pgkm_array_or_fill(result->scale, d, 1),
+        tupdesc, {count, d, pgkm_array(result->mean, {d}), pgkm_array_or_empty(result->scale, d),
                   pgkm_array(result->components, {count, d}), pgkm_array(result->explained_variance, {count}),
                   pgkm_array(result->explained_variance_ratio, {count}), pgkm_array(result->singular_values, {count}),
-                  result->n, request->pca.whiten != 0, pgkm_array_or_empty(call == NULL ? NULL : call->fills, d)});
+                  result->n, request->pca.whiten != 0, pgkm_array_or_empty(call == NULL ? NULL : call->fills, d),
+                  origin_build(tupdesc, &pca_kind, &request->pca, call, NULL, NULL, d)});
 }
 
 /* What whitening divides by; where there is no variance by next to nothing, as scikit-learn does. */
@@ -70,9 +72,9 @@ void pgkm_pca_model_read(Datum composite, MemoryContext context, PgkmPcaModel *m
     const int32 count = model->n_components;
 
     model->mean = pgkm_model_numbers(&from, "mean", "hold d finite values", {model->d});
-    model->scale = pgkm_model_field(&from, "scale")->isnull
-                       ? NULL
-                       : pgkm_model_numbers(&from, "scale", "hold d finite values, or be null", {model->d});
+    model->scale = pgkm_model_has(&from, "scale")
+                       ? pgkm_model_numbers(&from, "scale", "hold d finite values, or be empty", {model->d})
+                       : NULL;
     for (int32 f = 0; model->scale != NULL && f < model->d; ++f)
         if (!(model->scale[f] > 0))
             pgkm_raise_field(&from, "scale", "hold positive values");

@@ -4,7 +4,7 @@
 #ifndef PGKM_PG_PCA_H
 #define PGKM_PG_PCA_H
 
-#include "pg/fit/fit.h"
+#include "pg/fit/origin.h"
 
 /* A model as the row functions need it. */
 struct PgkmPcaModel {

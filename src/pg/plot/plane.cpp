@@ -73,8 +73,7 @@ void plane_axes(Plane *plane, TableCall *call)
         use_components(plane, call);
     for (int32 i = 0; d <= 2 && i < d; ++i) {
         plane->directions[i][i] = 1;
-        plane->names[i] =
-            call->n_features == d ? call->features[i].name : psprintf("%s[%d]", call->features[0].name, i + 1);
+        plane->names[i] = table_feature_name(call, i);
     }
 }
 

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "pg/query/vector.h"
+#include "pg/columns/vector.h"
 
 extern "C" {
 #include "access/htup_details.h"
@@ -127,16 +127,16 @@ static bool open_column(Row *row, int i)
     return row->opened = true;
 }
 
-static inline bool is_number(const Row *row, int i)
+static inline bool is_single(const Row *row, int i)
 {
-    return row->query->features[i].kind == COLUMN_NUMBER;
+    return column_is_single(&row->query->features[i]);
 }
 
 /* Whether the row takes no part because all columns, the array or all its elements are NULL. */
 static inline bool is_null_row(Row *row)
 {
     for (int i = 0; i < row->query->n_features; ++i)
-        if (!is_null(row, i) && (is_number(row, i) || open_column(row, i) || row->fault.kind != PGKM_ROW_NULL))
+        if (!is_null(row, i) && (is_single(row, i) || open_column(row, i) || row->fault.kind != PGKM_ROW_NULL))
             return false;
     return true;
 }
@@ -151,7 +151,7 @@ static bool is_incomplete(Row *row, int i)
 static bool lacks_value(Row *row)
 {
     for (int i = 0; i < row->query->n_features; ++i)
-        if (is_null(row, i) || (!is_number(row, i) && is_incomplete(row, i)))
+        if (is_null(row, i) || (!is_single(row, i) && is_incomplete(row, i)))
             return true;
     return false;
 }
@@ -167,13 +167,15 @@ static inline char *write_value(PgkmElement element, double value, char *out)
     return out + pgkm_element_size(element);
 }
 
-/* The number of a column. */
+/* The number of a column, or the code of its level. */
 static char *write_column(const Row *row, int i, PgkmElement element, char *out)
 {
     const TableColumn *const column = &row->query->features[i];
     PgkmRowFault fault;
     double value;
 
+    if (column->kind == COLUMN_CATEGORY)
+        return write_value(element, levels_code(row->decoder->levels, i, {value_of(row, i), is_null(row, i)}), out);
     fault.kind = PGKM_ROW_NULL_ELEMENT;
     if (unlikely(is_null(row, i)) && row->query->nulls == TABLE_NULLS_MEAN)
         return write_value(element, get_float8_nan(), out); /* until all rows are read */
@@ -221,7 +223,7 @@ static int32 width_of(Row *row, int i)
     Datum *values;
     bool *nulls;
 
-    if (is_number(row, i))
+    if (is_single(row, i))
         return 1;
     if (open_column(row, i))
         return row->vector.length;
@@ -255,7 +257,20 @@ static void write_features(Row *row, TableRows *rows)
 
     for (int i = 0; i < row->query->n_features; ++i)
         out =
-            is_number(row, i) ? write_column(row, i, element, out) : write_array(row, i, rows->widths[i], element, out);
+            is_single(row, i) ? write_column(row, i, element, out) : write_array(row, i, rows->widths[i], element, out);
+}
+
+/* Whether the row that comes next has zeros alone; the level of a category is a 1. */
+static bool is_zero(const Row *row, const PgkmRows *used)
+{
+    const double *const codes = (const double *)(used->values + used->n * used->row_bytes);
+
+    if (row->decoder->levels == NULL)
+        return pgkm_rows_next_is_zero(used);
+    for (int i = 0; i < row->query->n_features; ++i)
+        if (row->query->features[i].kind == COLUMN_CATEGORY ? codes[i] >= 0 : codes[i] != 0)
+            return false;
+    return true;
 }
 
 /* `written`: its features are there already. False when the row takes no part in the fit. */
@@ -274,7 +289,7 @@ static bool append(Row *row, TableRows *rows, bool written)
         return false;
     if (!written)
         write_features(row, rows);
-    if (query->need_direction && pgkm_rows_next_is_zero(rows->used))
+    if (query->need_direction && is_zero(row, rows->used))
         raise_bad(row, "features are a zero vector, which has no direction for metric cosine");
     if (rows->used->weighted)
         rows->used->weights[rows->used->n] = weight;
@@ -302,7 +317,7 @@ static int32 read_label(const Row *row)
 
 static TablePlain plain_kind(const TableQuery *query, PgkmElement element)
 {
-    if (table_columns_are_numbers(query->features, query->n_features))
+    if (table_columns_are_single(query->features, query->n_features))
         return element == PGKM_FLOAT32 ? DECODE_REALS : DECODE_NUMBERS;
     return query->n_features == 1 && query->features[0].kind == COLUMN_ARRAY && element == PGKM_FLOAT32
                ? DECODE_REAL_ARRAY
@@ -325,6 +340,30 @@ void table_decoder_init(TableDecoder *decoder, const TableQuery *query)
     decoder->plain = plain_kind(query, decoder->element);
     decoder->is_simple = next == query->n_features && !query->need_direction;
     decoder->ctid = decoder->table = -1;
+}
+
+void table_decoder_begin_levels(TableDecoder *decoder, const char *given)
+{
+    const TableQuery *const query = decoder->query;
+
+    if (!table_columns_have_categories(query->features, query->n_features))
+        return;
+    decoder->levels = given != NULL ? levels_read(query->features, query->n_features, given)
+                                    : levels_create(query->features, query->n_features, query->levels);
+}
+
+void table_decoder_end_levels(const TableDecoder *decoder, TableRows *rows)
+{
+    const TableQuery *const query = decoder->query;
+
+    if (decoder->levels == NULL || rows->used == NULL)
+        return;
+
+    MemoryContext caller = MemoryContextSwitchTo(rows->context);
+    const LevelsFound *const found = levels_join(query->features, &decoder->levels, 1);
+
+    MemoryContextSwitchTo(caller);
+    table_rows_expand(rows, found);
 }
 
 void table_decode_origin(const TableDecoder *decoder, TupleTableSlot *slot, TableOrigin *origin)

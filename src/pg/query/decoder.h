@@ -4,6 +4,7 @@
 #ifndef PGKM_PG_QUERY_DECODER_H
 #define PGKM_PG_QUERY_DECODER_H
 
+#include "pg/columns/levels.h"
 #include "pg/query/query.h"
 
 extern "C" {
@@ -38,6 +39,7 @@ struct TableDecoder {
     TablePlain plain;
     bool is_simple; /* there are features alone, of which any will do */
     PgkmElement element;
+    Levels *levels; /* of this process; NULL: no feature is a category */
 };
 
 /* For a query whose columns lie there. All but places, last, ctid and table. */
@@ -52,6 +54,13 @@ void table_decode_origin(const TableDecoder *decoder, TupleTableSlot *slot, Tabl
 /* Appends that row: its origin, and what of it takes part in the fit. The first row that does creates rows->used. May
  * leave memory behind in the current context. Errors as of table_select (query.h). */
 void table_decode(const TableDecoder *decoder, const TupleTableSlot *slot, TableOrigin *origin, TableRows *rows);
+
+/* Has the decoder collect the levels of its categories from now on, in the current memory context. `given`: what
+ * levels_write has written of those that there are; NULL: the query's. */
+void table_decoder_begin_levels(TableDecoder *decoder, const char *given);
+
+/* Writes the rows, all of which that decoder has read, with the levels that it has met. */
+void table_decoder_end_levels(const TableDecoder *decoder, TableRows *rows);
 
 /* Any row. `written`: its features are in their place already. */
 void table_decode_with_care(const TableDecoder *decoder, const TupleTableSlot *slot, TableOrigin *origin,

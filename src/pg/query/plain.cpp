@@ -43,14 +43,22 @@ static inline bool write_reals(const Features &features, int count, float *out)
     return !bad;
 }
 
-/* Columns of other numbers none of which is NULL or too large, NaN, or of type numeric. */
+/* Columns of other numbers none of which is NULL or too large, NaN, or of type numeric; and of categories, of whose levels
+ * those of rows that take part count. */
 template <typename Features>
-static inline bool write_numbers(const Features &features, const TableColumn *columns, int count, double *out)
+static inline bool write_numbers(const Features &features, const TableColumn *columns, int count, Levels *levels,
+                                 double *out)
 {
     for (int i = 0; i < count; ++i)
-        if (features.is_null(i) || !pgkm_plain_number(features.value(i), columns[i].type, &out[i]) ||
-            !(std::fabs(out[i]) <= PGKM_MAX_MAGNITUDE))
+        if (features.is_null(i))
             return false;
+    for (int i = 0; i < count; ++i) {
+        if (columns[i].kind == COLUMN_CATEGORY)
+            out[i] = levels_code(levels, i, {features.value(i), false});
+        else if (!pgkm_plain_number(features.value(i), columns[i].type, &out[i]) ||
+                 !(std::fabs(out[i]) <= PGKM_MAX_MAGNITUDE))
+            return false;
+    }
     return true;
 }
 
@@ -60,11 +68,14 @@ static inline bool write_plain(const TableDecoder *decoder, const Features &feat
 {
     const TableQuery *const query = decoder->query;
 
+    if (decoder->levels != NULL && !decoder->is_simple)
+        return false;
     switch (decoder->plain) {
     case DECODE_REALS:
         return write_reals(features, query->n_features, (float *)pgkm_rows_next(used));
     case DECODE_NUMBERS:
-        return write_numbers(features, query->features, query->n_features, (double *)pgkm_rows_next(used));
+        return write_numbers(features, query->features, query->n_features, decoder->levels,
+                             (double *)pgkm_rows_next(used));
     case DECODE_REAL_ARRAY:
         return !features.is_null(0) && pgkm_copy_plain(features.value(0), used->d, (float *)pgkm_rows_next(used));
     default:

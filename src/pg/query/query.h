@@ -21,6 +21,7 @@ struct TableColumns {
     int n_features;
     TableColumn *weight; /* a number, or NULL */
     TableColumn *filter; /* a boolean, or NULL */
+    const Datum *levels; /* of each feature that is a category, as of levels_create; NULL: those that its rows have */
     TableNulls nulls;
     bool takes_nulls;    /* the caller may say what becomes of a NULL */
     bool need_direction; /* a row of zeros, which has none, is an error */

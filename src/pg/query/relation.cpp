@@ -4,7 +4,6 @@
 #include "pg/query/relation.h"
 
 #include "pg/compat.h"
-#include "pg/query/vector.h"
 
 extern "C" {
 #include "access/htup_details.h"
@@ -14,7 +13,6 @@ extern "C" {
 #include "catalog/pg_namespace.h"
 #include "catalog/pg_type.h"
 #include "miscadmin.h"
-#include "parser/parse_coerce.h"
 #include "storage/lmgr.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
@@ -130,14 +128,6 @@ bool table_may_read_ctid(const TableRelation *relation)
     return relation->has_ctid && pg_class_aclcheck(relation->id, GetUserId(), ACL_SELECT) == ACLCHECK_OK;
 }
 
-/* Only a cast by a function counts: any text can be cast to real[] through its input function. */
-static bool has_cast_to_real_array(Oid type)
-{
-    Oid function;
-
-    return find_coercion_pathway(FLOAT4ARRAYOID, type, COERCION_EXPLICIT, &function) == COERCION_PATH_FUNC;
-}
-
 Oid table_column_type(const TableRelation *relation, const char *name)
 {
     const AttrNumber number = get_attnum(relation->id, name);
@@ -207,84 +197,17 @@ static Oid column_type(const TableRelation *relation, const char *name)
     pg_unreachable();
 }
 
-/* False for a type that is none of the kinds. */
-static bool classify_column(TableColumn *column, const char *name, Oid type)
-{
-    const Oid element = get_element_type(type);
-
-    column->name = name;
-    column->kind = COLUMN_NUMBER;
-    column->type = type;
-    if (pgkm_is_feature_type(type) || type == BOOLOID)
-        return true;
-    if (OidIsValid(element) && pgkm_is_feature_type(element)) {
-        column->kind = COLUMN_ARRAY;
-        column->type = element;
-        return true;
-    }
-    column->kind = table_vector_kind(type);
-    column->type = FLOAT4OID;
-    return has_cast_to_real_array(type);
-}
-
-/* What makes a number of a value of this type: SQL around the column's name; NULL where nothing is known. */
-static const char *number_of(Oid type)
-{
-    HeapTuple tuple;
-
-    switch (type) {
-    case MONEYOID:
-        return "%s::numeric";
-    case JSONOID:
-    case JSONBOID:
-        return "(%s ->> 'key')::double precision";
-    case POINTOID:
-        return "%s[0]";
-    case BYTEAOID:
-        return NULL;
-    default:
-        break;
-    }
-    tuple = SearchSysCache1(TYPEOID, ObjectIdGetDatum(type));
-    if (!HeapTupleIsValid(tuple))
-        return NULL;
-
-    const Form_pg_type entry = (Form_pg_type)GETSTRUCT(tuple);
-    const char category = entry->typcategory;
-    const bool is_geometry = strcmp(NameStr(entry->typname), "geometry") == 0;
-
-    ReleaseSysCache(tuple);
-    if (is_geometry) /* of PostGIS */
-        return "ST_X(%s)";
-    if (category == TYPCATEGORY_DATETIME || category == TYPCATEGORY_TIMESPAN)
-        return "extract(epoch FROM %s)";
-    return category == TYPCATEGORY_STRING ? "%s::double precision" : NULL;
-}
-
-static int hint_of_type(const char *name, Oid type)
-{
-    const char *const format = number_of(type);
-
-    if (format == NULL)
-        return 0;
-
-    const char *const quoted = quote_identifier(name);
-    const char *const place = strstr(format, "%s");
-
-    return errhint("Make a number of it in a view, as %.*s%s%s, and name the view's column.", (int)(place - format),
-                   format, quoted, place + 2);
-}
-
 void table_feature_find(TableColumn *column, const TableRelation *relation, const char *name)
 {
     const Oid type = column_type(relation, name);
 
-    if (!classify_column(column, name, type))
+    if (!column_classify(column, name, type))
         ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
-                        errmsg("column \"%s\" of relation \"%s\" has type %s, not a number, a boolean, an array of "
-                               "numbers or a vector",
-                               name, relation->name, format_type_be(type)),
-                        hint_of_type(name, type)));
+                        errmsg("column \"%s\" of relation \"%s\" has type %s, which cannot be a feature", name,
+                               relation->name, format_type_be(type)),
+                        errdetail("Features are numbers, booleans, text, enumerations, uuids, dates and times, or an "
+                                  "array of numbers or a vector."),
+                        column_hint_of_type(name, type)));
 }
 
 /* What a column that holds one value is for, and what it must be. */
@@ -321,22 +244,6 @@ TableColumn *table_column_find(const TableRelation *relation, TableColumnRole ro
     return column;
 }
 
-bool table_columns_are_numbers(const TableColumn *columns, int count)
-{
-    for (int i = 0; i < count; ++i)
-        if (columns[i].kind != COLUMN_NUMBER)
-            return false;
-    return true;
-}
-
-PgkmElement table_columns_element(const TableColumn *columns, int count)
-{
-    for (int i = 0; i < count; ++i)
-        if (pgkm_element_of(columns[i].type) != PGKM_FLOAT32)
-            return PGKM_FLOAT64;
-    return PGKM_FLOAT32;
-}
-
 TableColumn *table_features_find(const TableRelation *relation, ArrayType *names, int *count)
 {
     Datum *values;
@@ -356,7 +263,7 @@ TableColumn *table_features_find(const TableRelation *relation, ArrayType *names
             if (strcmp(columns[j].name, columns[i].name) == 0)
                 ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                                 errmsg("feature \"%s\" is named more than once", columns[i].name)));
-        if (*count > 1 && columns[i].kind != COLUMN_NUMBER)
+        if (*count > 1 && !column_is_single(&columns[i]))
             ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
                             errmsg("column \"%s\" holds whole rows of features and cannot stand beside other columns",
                                    columns[i].name)));

@@ -13,7 +13,7 @@ extern "C" {
 #include "utils/array.h"
 }
 
-#include "pg/values/datum.h"
+#include "pg/columns/column.h"
 
 /* What a function needs of its relation. */
 enum TableUse {
@@ -29,20 +29,6 @@ struct TableRelation {
     const char *sql_name;    /* schema-qualified and quoted, for queries */
     bool has_rows_of_others; /* partitions or children: a ctid alone does not tell rows apart */
     bool has_ctid;           /* every row has one */
-};
-
-enum TableColumnKind {
-    COLUMN_NUMBER, /* smallint .. bigint, real, double precision, numeric, boolean */
-    COLUMN_ARRAY,  /* an array of one of those */
-    COLUMN_VECTOR, /* pgvector's vector */
-    COLUMN_HALFVEC,
-    COLUMN_CAST /* another type with a cast to real[] */
-};
-
-struct TableColumn {
-    const char *name;
-    TableColumnKind kind;
-    Oid type; /* domains resolved; of an array its element's, of a vector float4 */
 };
 
 /* Looks the relation up. With lock = true it locks it against change, as a SELECT does. 42P01 when it was
@@ -63,16 +49,10 @@ TableColumn *table_column_find(const TableRelation *relation, TableColumnRole ro
 /* The column's type with domains resolved, or InvalidOid where there is no such column. */
 Oid table_column_type(const TableRelation *relation, const char *name);
 
-/* The arithmetic of features in these columns: float32 where every value is a real, else float64. */
-PgkmElement table_columns_element(const TableColumn *columns, int count);
-
 /* Looks one feature column up. 42703 and 42804 as below. */
 void table_feature_find(TableColumn *column, const TableRelation *relation, const char *name);
 
-/* Whether every column holds one number, and none an array or vector. */
-bool table_columns_are_numbers(const TableColumn *columns, int count);
-
-/* The feature columns of these names (text[]): numbers, or one array or vector. Their count goes to *count.
+/* The feature columns of these names (text[]): numbers and categories, or one array or vector. Their count goes to *count.
  * 42703 when there is none of a name, 42804 for a type that is none of these, 22023 and 22004 for a bad list. */
 TableColumn *table_features_find(const TableRelation *relation, ArrayType *names, int *count);
 

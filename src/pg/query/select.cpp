@@ -171,6 +171,7 @@ TableRows *table_select(const TableQuery *query, MemoryContext context)
 
     const char *const sql = table_select_text(query, &receiver.decoder);
 
+    table_decoder_begin_levels(&receiver.decoder, NULL);
     run_select(sql, &receiver);
     if (receiver.disordered) {
         const char *const order = order_clause(&receiver);
@@ -180,6 +181,7 @@ TableRows *table_select(const TableQuery *query, MemoryContext context)
         receiver.sorted = true;
         run_select(psprintf("%s%s", sql, order), &receiver);
     }
+    table_decoder_end_levels(&receiver.decoder, receiver.rows);
     SPI_finish();
     MemoryContextDelete(receiver.scratch);
     return receiver.rows;

@@ -55,6 +55,9 @@ static void find_column(ReduceCall *call, const PgkmTerm *term)
         reduce_raise_at(&call->source.texts, ERRCODE_UNDEFINED_COLUMN, term->place,
                         psprintf("\"%s\" is no parameter, no index of a loop and no %s", term->name, column_of(call)));
     table_feature_find(&table->features[table->n_features++], &table->relation, term->name);
+    if (table->features[table->n_features - 1].kind == COLUMN_CATEGORY)
+        reduce_raise_at(&call->source.texts, ERRCODE_DATATYPE_MISMATCH, term->place,
+                        psprintf("%s \"%s\" is no number", column_of(call), term->name));
 }
 
 [[noreturn]] static void raise_ambiguous(const char *message)

@@ -7,6 +7,10 @@
 
 #include "pg/run/memory_account.h"
 
+extern "C" {
+#include "miscadmin.h"
+}
+
 static void release(void *argument)
 {
     TableRows *const rows = (TableRows *)argument;
@@ -65,6 +69,34 @@ void table_rows_note(TableRows *rows, const TableOrigin *origin, bool used)
     if (rows->n_skipped == rows->skipped_capacity)
         resize_skipped(rows, pgkm_next_capacity(rows->skipped_capacity, rows->n_skipped + 1, sizeof(int64)));
     rows->skipped[rows->n_skipped] = rows->n;
+}
+
+void table_rows_open_levels(TableRows *rows, const LevelsFound *found, bool weighted)
+{
+    const Size bytes = found->count * sizeof(int32);
+
+    rows->widths = (int32 *)memcpy(MemoryContextAlloc(rows->context, bytes), found->widths, bytes);
+    rows->levels = found->levels;
+    rows->used = pgkm_rows_create(rows->context, PGKM_FLOAT64, found->d, weighted);
+}
+
+/* Rows between two looks at interrupts. */
+#define ROWS_AT_ONCE 4096
+
+void table_rows_expand(TableRows *rows, const LevelsFound *found)
+{
+    PgkmRows *const codes = rows->used;
+
+    table_rows_open_levels(rows, found, codes->weighted);
+    pgkm_rows_make(rows->used, codes->n, false);
+    for (int64 i = 0; i < codes->n; i += ROWS_AT_ONCE) {
+        CHECK_FOR_INTERRUPTS();
+        levels_expand(found, 0, (const double *)(codes->values + i * codes->row_bytes),
+                      Min(codes->n - i, (int64)ROWS_AT_ONCE), (double *)(rows->used->values + i * rows->used->row_bytes));
+    }
+    if (codes->weighted && codes->n > 0)
+        memcpy(rows->used->weights, codes->weights, codes->n * sizeof(double));
+    pgkm_rows_clear(codes);
 }
 
 void table_rows_shrink(TableRows *rows)

@@ -13,6 +13,7 @@ extern "C" {
 #include "storage/itemptr.h"
 }
 
+#include "pg/columns/levels.h"
 #include "pg/rows/rows.h"
 
 /* Old labels that are no cluster id. */
@@ -56,6 +57,7 @@ struct TableRows {
     PgkmRows *used;  /* the rows that are clustered; NULL when there are none */
     int32 *widths;   /* how many values of them each feature column has; NULL when there are none */
     double *fills;   /* of each feature the value in the place of NULLs; NULL where there is none */
+    const Datum *levels; /* of each feature column that is a category: text[] (columns/levels.h); NULL: none is */
     int64 n;         /* all rows */
     int64 n_skipped; /* of them those that are not in `used` */
     /* Where something of the origins is wanted: */
@@ -90,6 +92,12 @@ void table_rows_make(TableRows *rows, int64 n, int64 n_skipped);
 
 /* From this position on rows are of that table. */
 void table_rows_begin_table(TableRows *rows, Oid table, int64 position);
+
+/* Makes `used` rows with the features of those levels. */
+void table_rows_open_levels(TableRows *rows, const LevelsFound *found, bool weighted);
+
+/* Writes rows of codes of one process as such rows. */
+void table_rows_expand(TableRows *rows, const LevelsFound *found);
 
 /* Gives back what rows leave empty, when no more are to come. */
 void table_rows_shrink(TableRows *rows);

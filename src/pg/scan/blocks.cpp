@@ -130,7 +130,7 @@ bool scan_block_leave(ScanReader *reader)
 
 void scan_block_publish(ScanReader *reader, uint32 chunk)
 {
-    reader->chunks[chunk] = {reader->first, true, reader->area_is_used};
+    reader->chunks[chunk] = {reader->first, true, reader->area_is_used, reader->process};
     reader->first = 0;
 }
 
@@ -158,6 +158,7 @@ struct Source {
     ScanBlock *block;
     ScanPlace at; /* where its rows belong */
     bool shared;
+    int32 process;
 };
 
 struct Gathering {
@@ -167,15 +168,17 @@ struct Gathering {
     int64 capacity;
     ScanPlace total;
     pg_atomic_uint32 no_memory; /* 1: for a part of the segment */
+    const LevelsFound *levels;  /* what becomes of the rows' codes; NULL: they have none */
+    Size stored_row_bytes;      /* of the features of a row in a block */
 };
 
-static void add_source(Gathering *all, ScanBlock *block, bool shared)
+static void add_source(Gathering *all, ScanBlock *block, const ScanChunkRows *of)
 {
     if (all->n_sources == all->capacity) {
         all->capacity = pgkm_next_capacity(all->capacity, all->n_sources + 1, sizeof(Source));
         all->sources = (Source *)pgkm_resize(CurrentMemoryContext, all->sources, all->capacity, sizeof(Source));
     }
-    all->sources[all->n_sources++] = {block, all->total, shared};
+    all->sources[all->n_sources++] = {block, all->total, of->shared, of->process};
     all->total.rows += block->count.rows;
     all->total.used += block->count.used;
     all->total.skipped += block->count.skipped;
@@ -198,7 +201,7 @@ static void list_sources(const ScanReader *reader, Gathering *all)
         for (uint64 place = rows->first; place != 0;) {
             ScanBlock *const block = block_at(reader, rows->shared, place);
 
-            add_source(all, block, rows->shared);
+            add_source(all, block, rows);
             place = block->next;
         }
     }
@@ -221,19 +224,53 @@ static void copy_source(void *argument, int64_t i)
 
     list_arrays(all->rows, &source->at, &count, arrays);
     for (int j = 0; j < ARRAYS; ++j) {
+        const Size stored = j == 0 ? count.used * all->stored_row_bytes : arrays[j].bytes;
+
         if (j < USED_ARRAYS && !fill_segment(all->rows->used, arrays[j].data, arrays[j].bytes)) {
             pg_atomic_write_u32(&all->no_memory, 1);
             return;
         }
-        if (arrays[j].bytes > 0)
+        if (j == 0 && all->levels != NULL)
+            levels_expand(all->levels, source->process, (const double *)from, count.used, (double *)arrays[j].data);
+        else if (arrays[j].bytes > 0)
             memcpy(arrays[j].data, from, arrays[j].bytes);
-        from += MAXALIGN(arrays[j].bytes);
+        from += MAXALIGN(stored);
     }
     /* Positions counted from the first row of the block. */
     if (arrays[ARRAYS - 1].bytes > 0)
         for (int64 s = 0; s < count.skipped; ++s)
             all->rows->skipped[source->at.skipped + s] += source->at.rows;
-    shared_discard(source->block, block_bytes(arrays), source->shared);
+    shared_discard(source->block, from - (const char *)source->block, source->shared);
+}
+
+/* Those of all processes as one; NULL where there are none. In the current memory context. */
+static const LevelsFound *join_levels(const ScanReader *reader)
+{
+    const TableQuery *const query = &reader->plan->query;
+    Levels **const all = (Levels **)palloc(reader->n_processes * sizeof(Levels *));
+
+    if (reader->decoder.levels == NULL)
+        return NULL;
+    all[0] = reader->decoder.levels;
+    for (int32 i = 1; i < reader->n_processes; ++i)
+        all[i] = levels_read(query->features, query->n_features,
+                             (const char *)dsa_get_address(reader->area, reader->levels[i - 1]));
+    return levels_join(query->features, all, reader->n_processes);
+}
+
+/* Rows of the plan's kind, with a feature for each level. */
+static void open_rows(Gathering *all, const ScanReader *reader, MemoryContext context)
+{
+    const ScanPlan *const plan = reader->plan;
+    MemoryContext caller = MemoryContextSwitchTo(context);
+
+    all->stored_row_bytes = (Size)plan->d * pgkm_element_size(plan->decoder.element);
+    all->levels = join_levels(reader);
+    MemoryContextSwitchTo(caller);
+    if (all->levels == NULL)
+        scan_plan_open_rows(plan, all->rows);
+    else
+        table_rows_open_levels(all->rows, all->levels, plan->query.weight != NULL);
 }
 
 static int32 useful_threads(Size bytes)
@@ -249,13 +286,13 @@ TableRows *scan_bring_together(ScanReader *reader, MemoryContext context)
 {
     const ScanPlan *const plan = reader->plan;
     TableRows *const rows = table_rows_create(context, plan->wants);
-    Gathering all = {rows, NULL, 0, 0, {0, 0, 0}, {0}};
+    Gathering all = {rows, NULL, 0, 0, {0, 0, 0}, {0}, NULL, 0};
     PgkmError error;
 
     list_sources(reader, &all);
     /* Whatever the blocks take they give back as the rows take it. */
     table_rows_clear(reader->rows);
-    scan_plan_open_rows(plan, rows);
+    open_rows(&all, reader, context);
     pgkm_rows_make(rows->used, all.total.used, pgkm_service_runs());
     table_rows_make(rows, all.total.rows, all.total.skipped);
     if (pgkm_run_tasks(all.n_sources, useful_threads(all.total.used * rows->used->row_bytes), copy_source, &all,

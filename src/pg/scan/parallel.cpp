@@ -24,6 +24,7 @@ enum TocKey : uint64 {
     SCAN_KEY_SHARED = 1,
     SCAN_KEY_PLAN,
     SCAN_KEY_CHUNKS,
+    SCAN_KEY_LEVELS,
     SCAN_KEY_AREA,
     SCAN_KEY_BUFFERS,
     SCAN_KEY_WAL,
@@ -48,13 +49,14 @@ struct Entry {
     Size bytes;
 };
 
-#define ENTRIES 7
+#define ENTRIES 8
 
 static void set_entries(Entry entries[ENTRIES], const ScanPlan *plan, int n_workers)
 {
     const Entry all[ENTRIES] = {{SCAN_KEY_SHARED, sizeof(ScanShared)},
                                 {SCAN_KEY_PLAN, plan->bytes},
                                 {SCAN_KEY_CHUNKS, plan->n_chunks * sizeof(ScanChunkRows)},
+                                {SCAN_KEY_LEVELS, n_workers * sizeof(dsa_pointer)},
                                 {SCAN_KEY_AREA, dsa_minimum_size()},
                                 {SCAN_KEY_BUFFERS, n_workers * sizeof(BufferUsage)},
                                 {SCAN_KEY_WAL, n_workers * sizeof(WalUsage)},
@@ -112,6 +114,7 @@ static void join_scan(ScanReader *reader, dsm_segment *segment, shm_toc *toc, ds
     reader->next_chunk = &shared->next_chunk;
     reader->n_read = &shared->n_read;
     reader->chunks = (ScanChunkRows *)find(toc, SCAN_KEY_CHUNKS);
+    reader->levels = (dsa_pointer *)find(toc, SCAN_KEY_LEVELS);
     reader->area = area;
     reader->block_rows = scan_block_rows(reader->plan);
 }
@@ -149,6 +152,7 @@ static TableRows *lead(ParallelContext *context, ScanReader *reader, dsa_area *a
     const uint32 begin = pg_atomic_read_u32(next_chunk);
 
     join_scan(reader, context->seg, context->toc, area);
+    reader->n_processes = context->nworkers_launched + 1;
     (void)scan_block_leave(reader);
     if (begin > 0)
         scan_block_publish(reader, begin - 1);
@@ -187,6 +191,20 @@ TableRows *scan_parallel(const ScanPlan *plan, ScanReader *reader, int n_workers
     return rows;
 }
 
+/* Of a worker, for the leader. */
+static void leave_levels(const ScanReader *reader)
+{
+    const Levels *const levels = reader->decoder.levels;
+
+    if (levels == NULL)
+        return;
+
+    const dsa_pointer place = dsa_allocate(reader->area, levels_bytes(levels));
+
+    levels_write(levels, (char *)dsa_get_address(reader->area, place));
+    reader->levels[reader->process - 1] = place;
+}
+
 void pgkm_scan_worker(dsm_segment *segment, shm_toc *toc)
 {
     const ScanPlan *const plan = scan_plan_copy((const ScanPlan *)find(toc, SCAN_KEY_PLAN));
@@ -198,9 +216,11 @@ void pgkm_scan_worker(dsm_segment *segment, shm_toc *toc)
     pgstat_report_activity(STATE_RUNNING, debug_query_string);
     InstrStartParallelQuery();
     reader->area_is_used = true;
+    reader->process = ParallelWorkerNumber + 1;
     join_scan(reader, segment, toc, dsa_attach_in_place(find(toc, SCAN_KEY_AREA), segment));
     read_chunks(reader);
     scan_reader_close(reader);
+    leave_levels(reader);
     dsa_detach(reader->area);
     InstrEndParallelQuery(&buffers[ParallelWorkerNumber], &wal[ParallelWorkerNumber]);
     pgkm_memory_share(NULL);

@@ -39,6 +39,7 @@ static Size set_pointers(ScanPlan *plan)
     place(plan->names, plan->n_columns);
     place(plan->widths, plan->query.n_features);
     place(plan->places, (Size)plan->n_relations * plan->n_columns);
+    place(plan->given, plan->given_bytes);
     return next - (char *)plan;
 }
 
@@ -53,6 +54,7 @@ static void set_query(ScanPlan *plan)
     query->weight = plan->decoder.weight < 0 ? NULL : &plan->columns[plan->decoder.weight];
     query->label = plan->decoder.label < 0 ? NULL : &plan->columns[plan->decoder.label];
     query->filter = plan->decoder.filter < 0 ? NULL : &plan->columns[plan->decoder.filter];
+    query->levels = NULL; /* they are in `given` */
     plan->decoder.query = query;
 }
 
@@ -74,7 +76,7 @@ static void set_columns(ScanPlan *plan, const TableQuery *query)
         plan->columns[i] = *table_query_column(query, i);
         namestrcpy(&plan->names[i], plan->columns[i].name);
     }
-    if (!table_columns_are_numbers(query->features, query->n_features))
+    if (!table_columns_are_single(query->features, query->n_features))
         return;
     plan->d = query->n_features;
     std::fill_n(plan->widths, plan->d, 1);
@@ -104,7 +106,7 @@ static void set_relation(ScanPlan *plan, int i, const ScanTable *table)
     target->id = table->id;
     /* What is added behind them from now on the snapshot does not see. */
     target->n_blocks = RelationGetNumberOfBlocks(relation);
-    target->toast_blocks = plan->columns[0].kind == COLUMN_NUMBER ? 0 : toast_blocks(relation);
+    target->toast_blocks = column_is_single(&plan->columns[0]) ? 0 : toast_blocks(relation);
     estimate_rel_size(relation, NULL, &blocks, &target->rows, &all_visible);
     plan->expected_rows += (int64)(target->rows * ESTIMATE_SLACK);
     plan->fixed_workers = Max(plan->fixed_workers, RelationGetParallelWorkers(relation, -1));
@@ -137,6 +139,8 @@ void scan_plan_set_chunks(ScanPlan *plan, BlockNumber blocks)
 
 ScanPlan *scan_plan_make(const TableQuery *query, List *tables)
 {
+    Levels *const given =
+        query->levels == NULL ? NULL : levels_create(query->features, query->n_features, query->levels);
     ScanPlan head = {};
 
     head.query = *query;
@@ -145,6 +149,7 @@ ScanPlan *scan_plan_make(const TableQuery *query, List *tables)
     head.n_relations = list_length(tables);
     head.wants = table_query_wants(query);
     head.fixed_workers = -1;
+    head.given_bytes = given == NULL ? 0 : levels_bytes(given);
     head.bytes = set_pointers(&head);
 
     ScanPlan *const plan = (ScanPlan *)palloc0(head.bytes);
@@ -153,6 +158,8 @@ ScanPlan *scan_plan_make(const TableQuery *query, List *tables)
     (void)set_pointers(plan);
     set_columns(plan, query);
     set_query(plan);
+    if (given != NULL)
+        levels_write(given, plan->given);
     for (int i = 0; i < plan->n_relations; ++i)
         set_relation(plan, i, (const ScanTable *)list_nth(tables, i));
     scan_plan_set_chunks(plan, (BlockNumber)Max(scan_plan_blocks(plan) / CHUNKS, (uint64)SMALLEST_CHUNK));

@@ -43,6 +43,8 @@ struct ScanPlan {
     NameData *names;    /* of the columns */
     int32 *widths;      /* TableRows.widths, once d is known */
     AttrNumber *places; /* of the columns, of each relation */
+    Size given_bytes;
+    char *given; /* the query's levels of categories, as levels_write has them; none: those that the rows have */
 };
 
 /* Bytes of the features, as far as d is known, and the weight of a row that takes part. */

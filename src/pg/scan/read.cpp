@@ -29,6 +29,7 @@ ScanReader *scan_reader_create(const ScanPlan *plan, pg_atomic_uint32 *next_chun
     reader->next_chunk = next_chunk;
     reader->rows = table_rows_create(context, plan->wants);
     reader->decoder = plan->decoder;
+    table_decoder_begin_levels(&reader->decoder, plan->given_bytes > 0 ? plan->given : NULL);
     reader->fields = (TableField *)palloc(plan->n_columns * sizeof(TableField));
     reader->scratch = AllocSetContextCreate(CurrentMemoryContext, "kmeans row", TABLE_ROW_SIZES);
     reader->relation = -1;
@@ -196,6 +197,7 @@ static TableRows *read_rest(const ScanPlan *plan, ScanReader *reader, MemoryCont
     while (scan_reader_step(reader))
         ;
     scan_reader_close(reader);
+    table_decoder_end_levels(&reader->decoder, rows);
     return rows;
 }
 

@@ -41,6 +41,9 @@ struct ScanReader {
     uint64 first;          /* block of the chunk, and the last one; 0: none */
     uint64 last;
     int64 n_left; /* rows in all blocks */
+    int32 process; /* 0: the leader; workers follow */
+    int32 n_processes;
+    dsa_pointer *levels; /* where each worker has left its levels, if features are categories */
 };
 
 /* A reader under the active snapshot. The struct lies in the current memory context, the rows in `context`. */
@@ -77,6 +80,7 @@ struct ScanChunkRows {
     uint64 first; /* block: a dsa_pointer, or an address in the leader's memory; 0: there are no rows */
     bool read;
     bool shared;
+    int32 process; /* 0: the leader */
 };
 
 /* How many rows fill a block. */

@@ -8,6 +8,7 @@
 #include "pg/compat.h"
 
 #include "pg/progress.h"
+#include "pg/columns/source.h"
 #include "pg/query/query.h"
 #include "pg/run/run_job.h"
 
@@ -41,7 +42,7 @@ struct TableCall : TableColumns {
     MemoryContext context; /* holds everything of this call */
     TableArguments arguments;
     TableRelation relation;
-    Datum model_features; /* text[]: the names of the features of a model that the call is given; 0: not known */
+    const Sources *model; /* of the features of a model that the call is given; NULL: not known */
     bool keeps_missing;   /* with nulls => 'mean' values that rows lack stay NaN: the caller has others than means */
     const double *fills;  /* after reading: the means that stand in the place of NULLs; NULL without nulls => 'mean' */
     TableMemory memory;
@@ -71,15 +72,20 @@ TableCall *table_call_create(void);
 TableCall *table_call_create(const TableArguments &arguments);
 
 /* Looks up the feature, weight and filter columns of call->relation as call->arguments name them. 22004 when features
- * is NULL, 22023 for a bad `nulls`, and where call->model_features are others; else errors as of table_features_find,
+ * is NULL, 22023 for a bad `nulls`, and where call->model has others; else errors as of table_features_find,
  * table_column_find. */
 void table_call_find_columns(TableCall *call);
 
-/* The names of the features: text[]. */
-Datum table_feature_names(const TableColumns *columns);
+/* The call is given a model of these sources, if they are known: it is for those columns, with the levels that the model
+ * knows. To be called before the columns are looked up. */
+void table_call_take_model(TableCall *call, const Sources *model);
 
-/* 22023 where call->model_features are not the features that the call names, in their order. */
-void table_call_check_model(const TableCall *call);
+/* 22023 where call->model has other sources than the columns of the call, in their order; 42804 where one has values of
+ * another kind. */
+void table_call_check_model(TableCall *call);
+
+/* The name of feature f of the rows that were read, from 0. */
+const char *table_feature_name(const TableCall *call, int32 f);
 
 /* The word for it. */
 const char *table_nulls_name(TableNulls nulls);

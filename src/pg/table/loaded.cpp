@@ -38,7 +38,7 @@ static bool same_name(const char *a, const TableColumn *b)
 static bool has_columns_of(const PgkmLoaded *loaded, const TableCall *call)
 {
     return loaded->relation == call->relation.id && same_name(loaded->weight, call->weight) &&
-           datumIsEqual(loaded->features, table_feature_names(call), false, -1);
+           datumIsEqual(loaded->features, sources_names(call->features, call->n_features), false, -1);
 }
 
 static bool is_loaded_as(const PgkmLoaded *loaded, const TableCall *call)
@@ -161,7 +161,7 @@ static PgkmLoaded *create(const TableCall *call, MemoryContext context)
     loaded->relation = call->relation.id;
     loaded->owner = GetUserId();
     loaded->name = pstrdup(call->relation.name);
-    loaded->features = table_feature_names(call);
+    loaded->features = sources_names(call->features, call->n_features);
     loaded->weight = copy_name(call->weight);
     loaded->filter = copy_name(call->filter);
     loaded->nulls = call->nulls;

@@ -1,5 +1,5 @@
 /*
- * model_features.cpp - whether a model that a call is given is one of the columns that it names.
+ * model_features.cpp - whether a model that a call is given is one of the columns that it names; names of features.
  */
 #include "pg/table/call.h"
 
@@ -13,20 +13,19 @@ extern "C" {
 #include "utils/lsyscache.h"
 }
 
-Datum table_feature_names(const TableColumns *columns)
-{
-    const int count = columns->n_features;
-    Datum *const names = (Datum *)palloc(count * sizeof(Datum));
-
-    for (int i = 0; i < count; ++i)
-        names[i] = CStringGetTextDatum(columns->features[i].name);
-    return PointerGetDatum(construct_array(names, count, TEXTOID, -1, false, TYPALIGN_INT));
-}
-
 /* An array of names as a literal: '{x,y}'. */
 static char *literal_of(Datum names)
 {
     return quote_literal_cstr(OidOutputFunctionCall(F_ARRAY_OUT, names));
+}
+
+static Datum names_of(const Sources *model)
+{
+    Datum *const names = (Datum *)palloc(model->count * sizeof(Datum));
+
+    for (int i = 0; i < model->count; ++i)
+        names[i] = CStringGetTextDatum(model->list[i].name);
+    return PointerGetDatum(construct_array(names, model->count, TEXTOID, -1, false, TYPALIGN_INT));
 }
 
 /* What makes a model one of these features, for the hint. */
@@ -44,31 +43,70 @@ static char *renaming_of(const TableCall *call)
     return psprintf("jsonb_populate_record(model, %s)", quote_literal_cstr(json.data));
 }
 
-void table_call_check_model(const TableCall *call)
+void table_call_take_model(TableCall *call, const Sources *model)
 {
-    Datum *names;
-    int count;
-    bool same;
+    call->model = model;
+    if (model != NULL && call->arguments.features.isnull)
+        call->arguments.features = {names_of(model), false};
+}
+
+static void check_names(const TableCall *call)
+{
+    const Sources *const model = call->model;
+    bool same = model->count == call->n_features;
     bool are_there = true;
 
-    if (call->model_features == (Datum)0)
-        return;
-    deconstruct_array(DatumGetArrayTypeP(call->model_features), TEXTOID, -1, false, TYPALIGN_INT, &names, NULL, &count);
-    same = count == call->n_features;
-    for (int i = 0; i < count; ++i) {
-        const char *const name = TextDatumGetCString(names[i]);
-
-        same = same && strcmp(name, call->features[i].name) == 0;
-        are_there = are_there && get_attnum(call->relation.id, name) != InvalidAttrNumber;
+    for (int i = 0; i < model->count; ++i) {
+        same = same && strcmp(model->list[i].name, call->features[i].name) == 0;
+        are_there = are_there && get_attnum(call->relation.id, model->list[i].name) != InvalidAttrNumber;
     }
     if (same)
         return;
+
+    const char *const theirs = literal_of(names_of(model));
+
     ereport(ERROR,
             (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("the model is one of other features"),
-             errdetail("The features of the model are %s, those of the call are %s.", literal_of(call->model_features),
-                       literal_of(table_feature_names(call))),
-             are_there ? errhint("Write features => %s.", literal_of(call->model_features))
+             errdetail("The features of the model are %s, those of the call are %s.", theirs,
+                       literal_of(sources_names(call->features, call->n_features))),
+             are_there ? errhint("Write features => %s.", theirs)
                        : errhint("If the columns hold the features of the model under other names, write %s in the "
                                  "place of the model.",
                                  renaming_of(call))));
+}
+
+void table_call_check_model(TableCall *call)
+{
+    const Sources *const model = call->model;
+
+    if (model == NULL)
+        return;
+    check_names(call);
+
+    Datum *const levels = (Datum *)palloc0(model->count * sizeof(Datum));
+
+    for (int i = 0; i < model->count; ++i) {
+        const Encoding encoding = encoding_of(&call->features[i]);
+
+        levels[i] = model->list[i].levels;
+        if (encoding != model->list[i].encoding)
+            ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
+                            errmsg("column \"%s\" has other values than in the fit of the model",
+                                   call->features[i].name),
+                            errdetail("Its encoding is %s, that of the model is %s.",
+                                      pgkm_word_of(&encoding_words, encoding),
+                                      pgkm_word_of(&encoding_words, model->list[i].encoding))));
+    }
+    call->levels = levels;
+}
+
+const char *table_feature_name(const TableCall *call, int32 f)
+{
+    Source *const list = (Source *)palloc0(call->n_features * sizeof(Source));
+    const Sources sources = {call->n_features, list, false};
+
+    for (int i = 0; i < call->n_features; ++i)
+        list[i] = {call->features[i].name, encoding_of(&call->features[i]), call->rows->widths[i],
+                   call->levels == NULL ? (Datum)0 : call->levels[i]};
+    return sources_feature_name(&sources, f);
 }

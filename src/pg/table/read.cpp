@@ -72,6 +72,13 @@ static TableRows *read_rows(TableCall *call, const TableQuery *query, MemoryCont
     return scan_finish(scan, call->streamed_bytes, &report->workers);
 }
 
+/* From now on the levels of categories are those that the rows are written with. */
+static void note_levels(TableCall *call)
+{
+    if (call->rows->levels != NULL)
+        call->levels = call->rows->levels;
+}
+
 /* Puts means in the place of NULLs. */
 static void fill_missing(const TableCall *call, TableRows *rows)
 {
@@ -87,12 +94,13 @@ static void fill_missing(const TableCall *call, TableRows *rows)
         pgkm_raise(&error);
     if (feature == 0)
         return;
-    if (call->features[0].kind == COLUMN_NUMBER)
+    if (!column_is_single(&call->features[0]))
         ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-                        errmsg("column \"%s\" has no value to take the mean of", call->features[feature - 1].name)));
+                        errmsg("feature %d of column \"%s\" has no value to take the mean of", feature,
+                               call->features[0].name)));
     ereport(ERROR,
             (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-             errmsg("feature %d of column \"%s\" has no value to take the mean of", feature, call->features[0].name)));
+             errmsg("column \"%s\" has no value to take the mean of", table_feature_name(call, feature - 1))));
 }
 
 static void check_may_be_streamed(const TableQuery *query)
@@ -114,17 +122,22 @@ static void check_may_be_streamed(const TableQuery *query)
 /* What the call asks for. */
 static TableQuery query_of(const TableCall *call, const TableWish &wish)
 {
+    const bool has_categories = table_columns_have_categories(call->features, call->n_features);
     TableQuery query = {};
 
     (TableColumns &)query = *call;
     (TableWish &)query = wish;
     query.relation = &call->relation;
     /* Other servers read rows as they are. */
-    query.on_nodes = wish.on_nodes && call->filter == NULL && call->nulls == TABLE_NULLS_ERROR;
+    query.on_nodes = wish.on_nodes && call->filter == NULL && call->nulls == TABLE_NULLS_ERROR && !has_categories;
     query.streamed = call->memory == TABLE_MEMORY_STREAM;
     if (query.may_stream && call->nulls == TABLE_NULLS_MEAN) {
         query.may_stream = false;
         query.kept_by = "nulls => 'mean'";
+    }
+    if (query.may_stream && has_categories) {
+        query.may_stream = false;
+        query.kept_by = "features of text";
     }
     if (query.streamed)
         check_may_be_streamed(&query);
@@ -143,6 +156,7 @@ static void read(TableCall *call, const TableQuery *query, MemoryContext context
     table_call_watch_errors(call, &watch);
     call->rows = read_rows(call, query, context);
     table_rows_shrink(call->rows);
+    note_levels(call);
     if (call->nulls == TABLE_NULLS_MEAN && !call->keeps_missing)
         fill_missing(call, call->rows);
     error_context_stack = watch.previous;
@@ -158,6 +172,7 @@ static void take_loaded(TableCall *call, const TableWish &wish)
     call->run.scan.way = "loaded";
     call->rows = call->loaded->rows;
     call->nodes = call->loaded->nodes;
+    note_levels(call);
     if (call->nodes != NULL && !wish.on_nodes)
         ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
                         errmsg("rows of relation \"%s\" are loaded on other servers", call->relation.name),

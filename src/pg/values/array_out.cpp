@@ -57,15 +57,6 @@ Datum pgkm_array_or_empty(const double *values, int32 length)
     return values == NULL ? PointerGetDatum(construct_empty_array(FLOAT8OID)) : pgkm_array(values, {length});
 }
 
-Datum pgkm_array_or_fill(const double *values, int32 length, double value)
-{
-    const Datum array = plain_array(values, FLOAT8OID, {length});
-
-    if (values == NULL)
-        std::fill_n((double *)ARR_DATA_PTR(DatumGetArrayTypeP(array)), length, value);
-    return array;
-}
-
 const void *pgkm_array_values(Datum array, const PgkmShape &shape)
 {
     ArrayType *const plain = DatumGetArrayTypeP(array);

@@ -137,15 +137,22 @@ const double *pgkm_model_numbers(const PgkmModelFields *fields, const char *name
     return numbers;
 }
 
+bool pgkm_model_has(const PgkmModelFields *fields, const char *name)
+{
+    const NullableDatum *const field = pgkm_model_field(fields, name);
+
+    return !field->isnull && ARR_NDIM(DatumGetArrayTypeP(field->value)) != 0;
+}
+
 void pgkm_model_units(const PgkmModelFields *fields, int32 d, const double **center, const double **scale)
 {
     bool identity = true;
 
     *center = *scale = NULL;
-    if (pgkm_model_field(fields, "center")->isnull && pgkm_model_field(fields, "scale")->isnull)
+    if (!pgkm_model_has(fields, "center") && !pgkm_model_has(fields, "scale"))
         return;
-    *center = pgkm_model_numbers(fields, "center", "hold d finite values, or be null like scale", {d});
-    *scale = pgkm_model_numbers(fields, "scale", "hold d finite values, or be null like center", {d});
+    *center = pgkm_model_numbers(fields, "center", "hold d finite values, or be empty like scale", {d});
+    *scale = pgkm_model_numbers(fields, "scale", "hold d finite values, or be empty like center", {d});
     for (int32 f = 0; f < d; ++f) {
         if (!((*scale)[f] > 0))
             pgkm_raise_field(fields, "scale", "hold positive values");
@@ -157,9 +164,7 @@ void pgkm_model_units(const PgkmModelFields *fields, int32 d, const double **cen
 
 const double *pgkm_model_fills(const PgkmModelFields *fields, int32 d)
 {
-    const NullableDatum *const field = pgkm_model_field(fields, "fills");
-
-    if (field->isnull || ARR_NDIM(DatumGetArrayTypeP(field->value)) == 0)
+    if (!pgkm_model_has(fields, "fills"))
         return NULL;
 
     const double *const fills = pgkm_model_numbers(fields, "fills", "hold d finite values, or be empty", {d});

@@ -43,6 +43,9 @@ const void *pgkm_model_array(const PgkmModelFields *fields, const char *name, co
 const double *pgkm_model_numbers(const PgkmModelFields *fields, const char *name, const char *must,
                                  const PgkmShape &shape);
 
+/* Whether an array is there: neither NULL nor empty. */
+bool pgkm_model_has(const PgkmModelFields *fields, const char *name);
+
 /* The fields center and scale, d values each; both NULL where (value - center) / scale is the value. */
 void pgkm_model_units(const PgkmModelFields *fields, int32 d, const double **center, const double **scale);
 

@@ -12,6 +12,7 @@ extern "C" {
 #include "catalog/pg_type.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
+#include "utils/fmgrprotos.h"
 #include "utils/numeric.h"
 }
 
@@ -255,6 +256,8 @@ bool pgkm_read_number(Datum value, Oid type, int32 position, double *out, PgkmRo
 {
     if (type == NUMERICOID)
         return read_numeric(value, position, out, fault);
+    if (type == MONEYOID)
+        return read_numeric(DirectFunctionCall1(cash_numeric, value), position, out, fault);
     if (!pgkm_plain_number(value, type, out))
         return fail(fault, PGKM_ROW_TYPE, position);
     return likely(usable(*out)) || explain(*out, position, fault);

@@ -72,8 +72,12 @@ bool pgkm_copy_plain(Datum array, int32 d, float *out);
  * when it has not, or a value is not finite or too large. */
 bool pgkm_copy_row(const PgkmVector *vector, PgkmElement element, int32 d, void *out, PgkmRowFault *fault);
 
-/* A number of any feature type but numeric, or a boolean (1 for true), as float64, whatever it is; false for another
- * type. */
+/* A date, timestamp, time or interval as days, those of a point in time since 1970; infinite where it is that. False for
+ * another type. */
+bool pgkm_plain_days(Datum value, Oid type, double *out);
+
+/* A number of any feature type but numeric, a boolean (1 for true) or days, as float64, whatever it is; false for
+ * another type. */
 static inline bool pgkm_plain_number(Datum value, Oid type, double *out)
 {
     switch (type) {
@@ -96,11 +100,11 @@ static inline bool pgkm_plain_number(Datum value, Oid type, double *out)
         *out = DatumGetBool(value) ? 1.0 : 0.0;
         return true;
     default:
-        return false;
+        return pgkm_plain_days(value, type, out);
     }
 }
 
-/* One number of a feature type or a boolean (1 for true), the `position`th of its row (from 1), as float64. */
+/* One number of those types, of numeric or of money, the `position`th of its row (from 1), as float64. */
 bool pgkm_read_number(Datum value, Oid type, int32 position, double *out, PgkmRowFault *fault);
 
 /* The value of an argument that must not be NULL: 22004. */
@@ -194,8 +198,5 @@ Datum pgkm_array(const int64 *values, const PgkmShape &shape);
 
 /* A one-dimensional double precision[] of so many values, or an empty one where there are none (NULL). */
 Datum pgkm_array_or_empty(const double *values, int32 length);
-
-/* The same, or one of equal values where there are none. */
-Datum pgkm_array_or_fill(const double *values, int32 length, double value);
 
 #endif

@@ -1,10 +1,10 @@
 /*
  * vector.h - columns of pgvector's types, whose values are read where they lie.
  */
-#ifndef PGKM_PG_QUERY_VECTOR_H
-#define PGKM_PG_QUERY_VECTOR_H
+#ifndef PGKM_PG_COLUMNS_VECTOR_H
+#define PGKM_PG_COLUMNS_VECTOR_H
 
-#include "pg/query/relation.h"
+#include "pg/columns/column.h"
 
 /* COLUMN_VECTOR or COLUMN_HALFVEC for pgvector's own types; else COLUMN_CAST. */
 TableColumnKind table_vector_kind(Oid type);

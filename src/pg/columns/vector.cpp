@@ -1,7 +1,7 @@
 /*
  * vector.cpp - recognises pgvector's types, and reads their values.
  */
-#include "pg/query/vector.h"
+#include "pg/columns/vector.h"
 
 extern "C" {
 #include "access/htup_details.h"

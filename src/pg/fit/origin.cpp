@@ -1,0 +1,136 @@
+/*
+ * origin.cpp - where a model comes from: made of a call, read and checked.
+ */
+#include "pg/fit/origin.h"
+
+extern "C" {
+#include "access/xact.h"
+#include "catalog/pg_type.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/json.h"
+#include "utils/jsonb.h"
+#include "utils/lsyscache.h"
+#include "utils/timestamp.h"
+#include "utils/typcache.h"
+}
+
+enum OriginField {
+    ORIGIN_FEATURES,
+    ORIGIN_RELATION,
+    ORIGIN_OPTIONS,
+    ORIGIN_TIME,
+    ORIGIN_MEANS,
+    ORIGIN_DEVIATIONS,
+    ORIGIN_SOURCES
+};
+
+static const PgkmField fields[] = {
+    {"features", TEXTARRAYOID}, {"relation", TEXTOID},          {"options", JSONBOID},  {"fitted_at", TIMESTAMPTZOID},
+    {"means", FLOAT8ARRAYOID},  {"deviations", FLOAT8ARRAYOID}, {"sources", InvalidOid}};
+static const PgkmCompositeType origin_type = {"kmeans_origin", fields, lengthof(fields), 1};
+
+/* --- made --- */
+
+static PgkmValue array_or_null(const double *values, int32 d)
+{
+    return values == NULL ? PgkmValue() : PgkmValue(pgkm_array(values, {d}));
+}
+
+static void put_member(StringInfo json, const char *name, const char *value)
+{
+    appendStringInfo(json, ", \"%s\": ", name);
+    escape_json(json, value);
+}
+
+/* The options, and what says which rows of a table take part. */
+static Datum options_json(const PgkmOptionsType *type, const void *options, const TableCall *call)
+{
+    StringInfoData json;
+
+    initStringInfo(&json);
+    appendStringInfoChar(&json, '{');
+    pgkm_options_put_json(type, options, &json);
+    if (call != NULL && call->weight != NULL)
+        put_member(&json, "weight", call->weight->name);
+    if (call != NULL && call->nulls != TABLE_NULLS_ERROR)
+        put_member(&json, "nulls", table_nulls_name(call->nulls));
+    if (call != NULL && call->filter != NULL)
+        put_member(&json, "filter", call->filter->name);
+    appendStringInfoChar(&json, '}');
+    return DirectFunctionCall1(jsonb_in, CStringGetDatum(json.data));
+}
+
+/* The place of the field in a model's row type; -1: an older one lacks it. */
+static int place_in(TupleDesc model)
+{
+    for (int i = 0; i < model->natts; ++i)
+        if (!TupleDescAttr(model, i)->attisdropped && strcmp(NameStr(TupleDescAttr(model, i)->attname), "origin") == 0)
+            return i;
+    return -1;
+}
+
+PgkmValue origin_build(TupleDesc model, const FitKind *kind, const void *options, const TableCall *call,
+                       const double *means, const double *deviations, int32 d)
+{
+    const int place = place_in(model);
+    PgkmValue features, relation, time, sources;
+
+    if (place < 0)
+        return PgkmValue();
+
+    const TupleDesc desc = lookup_rowtype_tupdesc(TupleDescAttr(model, place)->atttypid, -1);
+
+    pgkm_check_type(desc, &origin_type);
+    if (call != NULL) {
+        features = sources_names(call->features, call->n_features);
+        relation = call->relation.sql_name;
+        time = TimestampTzGetDatum(GetCurrentTransactionStartTimestamp());
+        if (desc->natts > ORIGIN_SOURCES)
+            sources = sources_build(call->features, call->n_features, call->levels,
+                                    get_element_type(TupleDescAttr(desc, ORIGIN_SOURCES)->atttypid));
+    }
+
+    const Datum made = pgkm_composite_make(desc, {features, relation, options_json(kind->options, options, call), time,
+                                                  array_or_null(means, d), array_or_null(deviations, d), sources});
+
+    ReleaseTupleDesc(desc);
+    return made;
+}
+
+/* --- read --- */
+
+static bool says_standardized(const NullableDatum *options)
+{
+    JsonbValue found;
+
+    if (options->isnull)
+        return false;
+
+    JsonbContainer *const root = &DatumGetJsonbP(options->value)->root;
+
+    return JsonContainerIsObject(root) &&
+           getKeyJsonValueFromContainer(root, "standardize", strlen("standardize"), &found) != NULL &&
+           found.type == jbvBool && found.val.boolean;
+}
+
+Origin origin_read(const PgkmModelFields *from, int32 d)
+{
+    const NullableDatum *const origin = pgkm_model_field(from, "origin");
+    NullableDatum values[PGKM_MOST_FIELDS];
+
+    if (origin->isnull)
+        return {NULL, (Datum)0, false};
+    pgkm_read_fields(origin->value, &origin_type, values);
+    for (const int field : {ORIGIN_MEANS, ORIGIN_DEVIATIONS}) {
+        const void *const numbers = values[field].isnull ? NULL : pgkm_array_values(values[field].value, {d});
+
+        if (!values[field].isnull && (numbers == NULL || !pgkm_all_finite((const double *)numbers, d)))
+            pgkm_raise_field(from, "origin", "hold d finite means and deviations, or nulls");
+    }
+
+    const Sources *const sources = sources_read(from, &values[ORIGIN_FEATURES], &values[ORIGIN_SOURCES], d);
+
+    return {sources, sources == NULL ? (Datum)0 : values[ORIGIN_FEATURES].value,
+            says_standardized(&values[ORIGIN_OPTIONS])};
+}
