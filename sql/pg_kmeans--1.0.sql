@@ -794,6 +794,31 @@ BEGIN
 END
 $do$;
 
+-- A row of any relation in the place of features, kmeans_predict(m, t): a plan has its columns instead, and their names.
+DO $do$
+DECLARE
+    made record;
+BEGIN
+    FOR made IN SELECT * FROM (VALUES
+        ('kmeans_predict', 'kmeans_model', 'integer'),
+        ('kmeans_distance', 'kmeans_model', 'double precision'),
+        ('kmeans_transform', 'kmeans_model', 'double precision[]'),
+        ('gmm_predict', 'gmm_model', 'integer'),
+        ('gmm_posterior', 'gmm_model', 'double precision[]'),
+        ('gmm_score', 'gmm_model', 'double precision'),
+        ('pca_transform', 'pca_model', 'double precision[]')
+    ) AS list (name, model, result)
+    LOOP
+        EXECUTE pg_catalog.format(
+            'CREATE FUNCTION pgkm_row_%1$s(model %2$s, names text[], VARIADIC columns "any") RETURNS %3$s AS ''MODULE_PATHNAME'', %4$L
+             LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50', made.name, made.model, made.result, 'pgkm_' || made.name);
+        EXECUTE pg_catalog.format('COMMENT ON FUNCTION pgkm_row_%1$s IS %2$L', made.name,
+            pg_catalog.format('used in plans: %s of a row, by its columns', made.name));
+        EXECUTE pg_catalog.format('ALTER FUNCTION %s(%s, "any") SUPPORT pgkm_plan_support', made.name, made.model);
+    END LOOP;
+END
+$do$;
+
 -- Comments of columns
 
 DO $do$

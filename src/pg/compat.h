@@ -112,6 +112,22 @@ extern "C" {
 #define pgkm_area_bytes(area, last) ((void)(area), (Size)1048576 << (((last) >> 40) / 2 + 1))
 #endif
 
+/* 18 tells columns of RETURNING old from others (80feb727c869); 16 says which outer joins make a column NULL
+ * (2489d76c4906). */
+#if PG_VERSION_NUM >= 180000
+#define pgkm_expand_entry(entry, whole, names, columns)                                                        \
+    expandRTE(entry, (whole)->varno, (whole)->varlevelsup, (whole)->varreturningtype, (whole)->location, false, \
+              names, columns)
+#else
+#define pgkm_expand_entry(entry, whole, names, columns) \
+    expandRTE(entry, (whole)->varno, (whole)->varlevelsup, (whole)->location, false, names, columns)
+#endif
+#if PG_VERSION_NUM >= 160000
+#define pgkm_copy_nulling(column, whole) ((column)->varnullingrels = bms_copy((whole)->varnullingrels))
+#else
+#define pgkm_copy_nulling(column, whole) ((void)(column))
+#endif
+
 /* 18 can name a module and its version in pg_get_loaded_modules(). */
 #ifdef PG_MODULE_MAGIC_EXT
 #define PGKM_MODULE_MAGIC(module, number) PG_MODULE_MAGIC_EXT(.name = module, .version = number)

@@ -4,7 +4,8 @@
 #ifndef PGKM_PG_GMM_H
 #define PGKM_PG_GMM_H
 
-#include "pg/fit/origin.h"
+#include "pg/model/origin.h"
+#include "pg/model/row.h"
 
 /* "full", "tied", "diag" and "spherical", of PgkmCovariance. */
 extern const PgkmWords pgkm_covariances;
@@ -18,6 +19,7 @@ struct PgkmGmmModel {
     const double *center; /* d, or NULL where (value - center) / scale is the value */
     const double *scale;  /* d, or NULL likewise */
     const double *fills;  /* d: what stands in the place of NULLs; or NULL */
+    mutable ModelColumns columns;
 };
 
 /* Gaussian mixtures as the functions over tables and the aggregates have them. */

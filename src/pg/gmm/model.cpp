@@ -113,6 +113,7 @@ static void read_fields(Datum composite, MemoryContext context, PgkmGmmModel *mo
                                             covariances_shape(mixture->covariance_type, mixture->k, model->d));
     pgkm_model_units(&from, model->d, &model->center, &model->scale);
     model->fills = pgkm_model_fills(&from, model->d);
+    model->columns = model_columns(&model_type, context);
 }
 
 void pgkm_gmm_trace_read(Datum composite, MemoryContext context, PgkmGmmTrace *trace)

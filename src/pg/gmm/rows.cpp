@@ -24,9 +24,12 @@ struct RowDensity {
 
 static RowDensity row_density(FunctionCallInfo fcinfo)
 {
+    if (PG_ARGISNULL(0))
+        return {NULL, 0, 0, 0};
+
     const PgkmGmmModel *const model = pgkm_cached_model<PgkmGmmModel, pgkm_gmm_model_read>(fcinfo, 0);
     PgkmElement element;
-    double *const row = pgkm_read_row(fcinfo, 1, model->d, "feature", &element, model->fills);
+    double *const row = model_row(fcinfo, 1, model->d, model->fills, &model->columns, &element);
     RowDensity density = {NULL, model->mixture.k, 0, 0};
 
     if (row == NULL)

@@ -106,6 +106,7 @@ void pgkm_model_read(Datum composite, MemoryContext context, PgkmModel *model)
     model->within_ss = pgkm_model_numbers(&from, "within_ss", "hold k finite values", {model->k});
     pgkm_model_units(&from, model->d, &model->center, &model->scale);
     model->fills = pgkm_model_fills(&from, model->d);
+    model->columns = model_columns(&model_type, context);
 }
 
 bool pgkm_model_is_null(Datum composite)

@@ -4,7 +4,8 @@
 #ifndef PGKM_PG_MODEL_H
 #define PGKM_PG_MODEL_H
 
-#include "pg/fit/origin.h"
+#include "pg/model/origin.h"
+#include "pg/model/row.h"
 
 /* A model as the row functions need it; arrays lie in the context given to pgkm_model_read. */
 struct PgkmModel {
@@ -17,6 +18,7 @@ struct PgkmModel {
     const double *center;    /* d, or NULL where (value - center) / scale is the value */
     const double *scale;     /* d, or NULL likewise */
     const double *fills;     /* d: what stands in the place of NULLs; or NULL */
+    mutable ModelColumns columns;
 };
 
 /* "l2" and "cosine", of PgkmMetric. */

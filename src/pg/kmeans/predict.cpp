@@ -24,7 +24,7 @@ enum RowArgument { ARGUMENT_MODEL, ARGUMENT_FEATURES };
 double *pgkm_model_row(FunctionCallInfo fcinfo, int number, const PgkmModel *model)
 {
     PgkmElement element;
-    double *const row = pgkm_read_row(fcinfo, number, model->d, "feature", &element, model->fills);
+    double *const row = model_row(fcinfo, number, model->d, model->fills, &model->columns, &element);
 
     if (row != NULL)
         pgkm_model_place(model, element, row);
@@ -51,6 +51,9 @@ static double reported(double square, PgkmMetric metric)
 /* False for a NULL row. */
 static bool nearest(FunctionCallInfo fcinfo, int32 *label, double *distance)
 {
+    if (PG_ARGISNULL(ARGUMENT_MODEL))
+        return false;
+
     const PgkmModel *model = pgkm_cached_model<PgkmModel, pgkm_model_read>(fcinfo, ARGUMENT_MODEL);
     double *const row = pgkm_model_row(fcinfo, ARGUMENT_FEATURES, model);
     double square;
@@ -91,6 +94,9 @@ Datum pgkm_kmeans_distance(PG_FUNCTION_ARGS)
 /* kmeans_transform(model kmeans_model, features) -> double precision[]: to all k centroids. */
 Datum pgkm_kmeans_transform(PG_FUNCTION_ARGS)
 {
+    if (PG_ARGISNULL(ARGUMENT_MODEL))
+        PG_RETURN_NULL();
+
     const PgkmModel *model = pgkm_cached_model<PgkmModel, pgkm_model_read>(fcinfo, ARGUMENT_MODEL);
     double *const row = pgkm_model_row(fcinfo, ARGUMENT_FEATURES, model);
 

@@ -115,7 +115,8 @@ static void put_nodes(const PgkmResult *tree, ReturnSetInfo *target)
                              .within_ss = tree->within_ss,
                              .center = tree->center,
                              .scale = tree->scale,
-                             .fills = NULL};
+                             .fills = NULL,
+                             .columns = {}};
     double *const values = (double *)palloc(tree->d * sizeof(double));
 
     for (int32 i = 0; i < tree->k; ++i) {

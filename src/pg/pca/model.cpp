@@ -88,6 +88,7 @@ void pgkm_pca_model_read(Datum composite, MemoryContext context, PgkmPcaModel *m
         (void)pgkm_model_numbers(&from, name, "hold n_components finite values", {count});
     model->deviation = read_deviation(&from, model);
     model->fills = pgkm_model_fills(&from, model->d);
+    model->columns = model_columns(&model_type, context);
 }
 
 /* pgkm_checked(model pca_model) -> the same, checked; its arrays begin at 1 */

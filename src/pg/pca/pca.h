@@ -4,7 +4,8 @@
 #ifndef PGKM_PG_PCA_H
 #define PGKM_PG_PCA_H
 
-#include "pg/fit/origin.h"
+#include "pg/model/origin.h"
+#include "pg/model/row.h"
 
 /* A model as the row functions need it. */
 struct PgkmPcaModel {
@@ -16,6 +17,7 @@ struct PgkmPcaModel {
     const double *explained_variance;
     const double *deviation; /* n_components: what whitening divides by; all 1 without */
     const double *fills;     /* d: what stands in the place of NULLs; or NULL */
+    mutable ModelColumns columns;
 };
 
 /* PCA as the functions over tables have it. */

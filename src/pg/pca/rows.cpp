@@ -30,8 +30,12 @@ static Datum checked_array(const double *values, int32 length)
 /* pca_transform(model pca_model, features) -> double precision[]: the n_components scores. */
 Datum pgkm_pca_transform(PG_FUNCTION_ARGS)
 {
+    if (PG_ARGISNULL(0))
+        PG_RETURN_NULL();
+
     const PgkmPcaModel *model = model_argument(fcinfo);
-    double *const row = pgkm_read_row(fcinfo, 1, model->d, "feature", NULL, model->fills);
+    PgkmElement element;
+    double *const row = model_row(fcinfo, 1, model->d, model->fills, &model->columns, &element);
 
     if (row == NULL)
         PG_RETURN_NULL();

@@ -90,8 +90,8 @@ static bool estimate_labels(SupportRequestRows *request)
 }
 
 /*
- * pgkm_plan_support(request internal) -> internal: how many rows kmeans_labels and gmm_labels return; else NULL, for
- * there is nothing to say. The planner asks before it chooses paths, and so the library, with its hooks, is there when
+ * pgkm_plan_support(request internal) -> internal: how many rows kmeans_labels and gmm_labels return, or a call with the
+ * columns of a row in its place; else NULL, for there is nothing to say. The planner asks before it chooses paths, and so the library, with its hooks, is there when
  * it does.
  */
 Datum pgkm_plan_support(PG_FUNCTION_ARGS)
@@ -100,5 +100,7 @@ Datum pgkm_plan_support(PG_FUNCTION_ARGS)
 
     if (IsA(request, SupportRequestRows) && estimate_labels((SupportRequestRows *)request))
         PG_RETURN_POINTER(request);
+    if (IsA(request, SupportRequestSimplify))
+        PG_RETURN_POINTER(pgkm_plan_row_call((SupportRequestSimplify *)request));
     PG_RETURN_POINTER(NULL);
 }

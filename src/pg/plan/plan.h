@@ -3,6 +3,7 @@
  *
  * - kmeans_labels in FROM. A function in FROM returns its rows through a tuple store. For millions of rows
  *   that costs more than finding their clusters. So the planner is offered a custom scan in its place.
+ * - Whole rows under a model. Calls take their columns instead (row_call.cpp).
  * - Fits in subqueries. A nested loop may read a subquery again for each row of another table. So a custom
  *   scan has the server's Material keep its rows, and the fit runs once. By itself the Material keeps no rows where
  *   it expects to be read once, in a correlated subquery or beside a relation that is looked up by an index.
@@ -15,6 +16,7 @@
 extern "C" {
 #include "nodes/extensible.h"
 #include "nodes/pathnodes.h"
+#include "nodes/supportnodes.h"
 }
 
 /* For _PG_init: they take part in planning from now on. labels_path_install brings the hook that
@@ -33,6 +35,10 @@ void fit_once_keep(RelOptInfo *rel, const RangeTblEntry *rte);
  * FuncExpr; custom_scan_tlist the columns of LabelColumn.
  */
 extern const CustomScanMethods labels_scan_methods;
+
+/* A call of a function of a model and a row, as kmeans_predict(m, t), with the row's columns in its place; NULL where they
+ * are not known, or too many. */
+Node *pgkm_plan_row_call(SupportRequestSimplify *request);
 
 /* Whether `function` is written in C with one of these symbols. */
 bool pgkm_plan_source_among(Oid function, const char *const *symbols, int count);

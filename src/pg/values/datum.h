@@ -141,6 +141,13 @@ PgkmCallCache *pgkm_call_cache(FmgrInfo *flinfo, Size size = sizeof(PgkmCallCach
  */
 NullableDatum pgkm_vector_value(FmgrInfo *flinfo, int number, const NullableDatum *value);
 
+/* Whether that argument is a row of some columns, no vector of any kind. */
+bool pgkm_argument_is_row(FmgrInfo *flinfo, int number);
+
+/* The cast of values of a type, in `context`, and a value as an array. */
+struct PgkmCast *pgkm_cast_make(MemoryContext context, Oid type);
+NullableDatum pgkm_cast_value(PgkmCast *cast, NullableDatum value);
+
 /* Functions below raise the faults of a row, and return false or NULL for a row to skip. */
 
 /* Opens a row's features, a value of argument `number`. */
@@ -150,6 +157,9 @@ bool pgkm_open_row(FmgrInfo *flinfo, int number, NullableDatum features, PgkmVec
  * `fills` are d values for elements that are NULL, or NULL: then such an element is a fault. */
 double *pgkm_read_row(FunctionCallInfo fcinfo, int number, int32 d, const char *noun = "feature",
                       PgkmElement *element = NULL, const double *fills = NULL);
+
+/* The same of an array of a feature type. */
+double *pgkm_read_array(NullableDatum array, int32 d, const char *noun, PgkmElement *element, const double *fills);
 
 /* The elements of an array of this type with their NULLs, palloc'd; returns how many. */
 int32 pgkm_array_elements(Datum array, Oid element_type, Datum **values, bool **nulls);

@@ -72,13 +72,19 @@ void pgkm_check_length(int32 expected, int32 found)
         pgkm_raise_row_fault(&fault, NULL);
 }
 
-/* Opens the features in argument `number`; false for a row to skip (PGKM_ROW_NULL), and for one that has a fault. */
+/* Opens an array; false for a row to skip (PGKM_ROW_NULL), and for one that has a fault. */
+static bool open_array(NullableDatum array, PgkmVector *vector, PgkmRowFault *fault)
+{
+    fault->kind = PGKM_ROW_NULL;
+    return !array.isnull && pgkm_open_vector(array.value, vector, fault);
+}
+
+/* The same of the features in argument `number`. */
 static bool open_argument(FmgrInfo *flinfo, int number, NullableDatum *features, PgkmVector *vector,
                           PgkmRowFault *fault)
 {
     *features = pgkm_vector_value(flinfo, number, features);
-    fault->kind = PGKM_ROW_NULL;
-    return !features->isnull && pgkm_open_vector(features->value, vector, fault);
+    return open_array(*features, vector, fault);
 }
 
 bool pgkm_open_row(FmgrInfo *flinfo, int number, NullableDatum features, PgkmVector *vector)
@@ -128,10 +134,14 @@ bool pgkm_read_incomplete(Datum array, Oid element_type, int32 d, const double *
 double *pgkm_read_row(FunctionCallInfo fcinfo, int number, int32 d, const char *noun, PgkmElement *element,
                       const double *fills)
 {
-    NullableDatum features = fcinfo->args[number];
+    return pgkm_read_array(pgkm_vector_value(fcinfo->flinfo, number, &fcinfo->args[number]), d, noun, element, fills);
+}
+
+double *pgkm_read_array(NullableDatum array, int32 d, const char *noun, PgkmElement *element, const double *fills)
+{
     PgkmVector vector;
     PgkmRowFault fault;
-    const bool opened = open_argument(fcinfo->flinfo, number, &features, &vector, &fault);
+    const bool opened = open_array(array, &vector, &fault);
 
     if (!opened && fault.kind == PGKM_ROW_NULL)
         return NULL;
@@ -141,7 +151,7 @@ double *pgkm_read_row(FunctionCallInfo fcinfo, int number, int32 d, const char *
     double *const row = (double *)palloc(d * sizeof(double));
 
     if (!(opened ? pgkm_copy_row(&vector, PGKM_FLOAT64, d, row, &fault)
-                 : pgkm_read_incomplete(features.value, vector.element_type, d, fills, row, &fault)))
+                 : pgkm_read_incomplete(array.value, vector.element_type, d, fills, row, &fault)))
         pgkm_raise_row_fault(&fault, NULL, noun);
     if (element != NULL)
         *element = pgkm_element_of(vector.element_type);

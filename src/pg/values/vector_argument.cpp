@@ -18,6 +18,7 @@ extern "C" {
 /* How an argument becomes an array. */
 struct PgkmCast {
     bool is_text;
+    bool is_row; /* it does not: it is a row of any columns */
     ExprState *cast; /* of the case value; NULL: it is an array of a feature type, or a text */
     ExprContext *context;
 };
@@ -54,8 +55,8 @@ PgkmCallCache *pgkm_call_cache(FmgrInfo *flinfo, Size size)
     pg_unreachable();
 }
 
-/* Has the server find the cast, and check the right to use its function. */
-static void make_cast(PgkmCast *cast, Oid type)
+/* Has the server find the cast, and check the right to use its function. False where there is none. */
+static bool make_cast(PgkmCast *cast, Oid type)
 {
     CaseTestExpr *const given = makeNode(CaseTestExpr);
     Node *array = NULL;
@@ -67,22 +68,59 @@ static void make_cast(PgkmCast *cast, Oid type)
             array = coerce_to_target_type(NULL, (Node *)given, type, target, -1, COERCION_ASSIGNMENT,
                                           COERCE_IMPLICIT_CAST, -1);
     if (array == NULL)
-        raise_no_vector(type);
+        return false;
     cast->cast = ExecInitExpr((Expr *)array, NULL);
     cast->context = CreateStandaloneExprContext();
+    return true;
 }
 
-static PgkmCast *find_cast(FmgrInfo *flinfo, Oid type)
+PgkmCast *pgkm_cast_make(MemoryContext context, Oid type)
 {
-    const MemoryContext caller = MemoryContextSwitchTo(flinfo->fn_mcxt);
+    const MemoryContext caller = MemoryContextSwitchTo(context);
     PgkmCast *const cast = (PgkmCast *)palloc0(sizeof(PgkmCast));
     const Oid base = OidIsValid(type) ? getBaseType(type) : InvalidOid;
 
     cast->is_text = base == TEXTOID;
-    if (!cast->is_text && !is_feature_array(base))
-        make_cast(cast, type);
+    if (!cast->is_text && !is_feature_array(base) && !make_cast(cast, type)) {
+        cast->is_row = OidIsValid(type) && type_is_rowtype(type);
+        if (!cast->is_row)
+            raise_no_vector(type);
+    }
     MemoryContextSwitchTo(caller);
     return cast;
+}
+
+NullableDatum pgkm_cast_value(PgkmCast *cast, NullableDatum value)
+{
+    NullableDatum array;
+
+    if (value.isnull)
+        return value;
+    if (cast->is_text)
+        return {OidInputFunctionCall(F_ARRAY_IN, TextDatumGetCString(value.value), FLOAT8OID, -1), false};
+    if (cast->cast == NULL)
+        return value;
+    cast->context->caseValue_datum = value.value;
+    cast->context->caseValue_isNull = false;
+    array.value = ExecEvalExpr(cast->cast, cast->context, &array.isnull);
+    return array;
+}
+
+/* Of an argument that is no array of a feature type. */
+static PgkmCast *find_cast(FmgrInfo *flinfo, Oid type)
+{
+    PgkmCallCache *const cache = pgkm_call_cache(flinfo);
+
+    if (cache->cast == NULL)
+        cache->cast = pgkm_cast_make(flinfo->fn_mcxt, type);
+    return cache->cast;
+}
+
+bool pgkm_argument_is_row(FmgrInfo *flinfo, int number)
+{
+    const Oid type = get_fn_expr_argtype(flinfo, number);
+
+    return !is_feature_array(type) && find_cast(flinfo, type)->is_row;
 }
 
 NullableDatum pgkm_vector_value(FmgrInfo *flinfo, int number, const NullableDatum *value)
@@ -92,19 +130,9 @@ NullableDatum pgkm_vector_value(FmgrInfo *flinfo, int number, const NullableDatu
     if (likely(is_feature_array(type)) || value->isnull)
         return *value;
 
-    PgkmCallCache *const cache = pgkm_call_cache(flinfo);
+    PgkmCast *const cast = find_cast(flinfo, type);
 
-    if (cache->cast == NULL)
-        cache->cast = find_cast(flinfo, type);
-    if (cache->cast->is_text)
-        return {OidInputFunctionCall(F_ARRAY_IN, TextDatumGetCString(value->value), FLOAT8OID, -1), false};
-    if (cache->cast->cast == NULL)
-        return *value;
-    cache->cast->context->caseValue_datum = value->value;
-    cache->cast->context->caseValue_isNull = false;
-
-    NullableDatum array;
-
-    array.value = ExecEvalExpr(cache->cast->cast, cache->cast->context, &array.isnull);
-    return array;
+    if (cast->is_row)
+        raise_no_vector(type);
+    return pgkm_cast_value(cast, *value);
 }

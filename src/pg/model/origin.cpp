@@ -1,7 +1,7 @@
 /*
  * origin.cpp - where a model comes from: made of a call, read and checked.
  */
-#include "pg/fit/origin.h"
+#include "pg/model/origin.h"
 
 extern "C" {
 #include "access/xact.h"

@@ -1,8 +1,8 @@
 /*
  * origin.h - kmeans_origin: where a model of any algorithm comes from, and what it knows of its columns.
  */
-#ifndef PGKM_PG_FIT_ORIGIN_H
-#define PGKM_PG_FIT_ORIGIN_H
+#ifndef PGKM_PG_MODEL_ORIGIN_H
+#define PGKM_PG_MODEL_ORIGIN_H
 
 #include "pg/columns/source.h"
 #include "pg/fit/fit.h"

@@ -1,0 +1,266 @@
+/*
+ * row.cpp - finds the columns of a model in a row, and makes features of their values.
+ */
+#include "pg/model/row.h"
+
+#include <algorithm>
+
+#include "pg/columns/levels.h"
+#include "pg/model/origin.h"
+
+extern "C" {
+#include "access/htup_details.h"
+#include "catalog/pg_type.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/typcache.h"
+}
+
+/* Where the row has a source, and what it is there. */
+struct RowSource {
+    int place;
+    TableColumn column;
+    PgkmCast *cast; /* of a vector */
+};
+
+struct RowMap {
+    uint64 identifier; /* of the type of a composite value */
+    TupleDesc desc;    /* of it, a copy */
+    RowSource *list;   /* of each source */
+    Levels *levels;    /* NULL: none is a category */
+    bool is_real;
+    Datum *values; /* of the row */
+    bool *nulls;
+};
+
+/* The columns of a row. */
+struct RowShape {
+    int count;
+    const char *const *names; /* NULL: there is none any more */
+    const Oid *types;
+};
+
+[[noreturn]] static void raise_nameless(const PgkmCompositeType *type)
+{
+    ereport(ERROR,
+            (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("the model does not know its columns"),
+             errdetail("The origin of this %s names no columns, or not as many as it has features.", type->name),
+             errhint("Pass the features as an array, ARRAY[x, y], or name them by jsonb_populate_record(model, "
+                     "'{\"origin\": {\"features\": [\"x\", \"y\"]}}').")));
+    pg_unreachable();
+}
+
+static void read_sources(ModelColumns *columns, Datum composite, int32 d)
+{
+    MemoryContext caller = MemoryContextSwitchTo(columns->context);
+    PgkmModelFields from;
+    int64 width = 0;
+
+    pgkm_model_open(composite, columns->type, CurrentMemoryContext, &from);
+
+    const Sources *const sources = origin_read(&from, d).sources;
+
+    MemoryContextSwitchTo(caller);
+    for (int i = 0; sources != NULL && i < sources->count; ++i)
+        width += sources->list[i].width;
+    if (width != d)
+        raise_nameless(columns->type);
+    columns->sources = sources;
+}
+
+static void find_source(const RowShape *shape, const Source *source, RowSource *found)
+{
+    const auto is_it = [source](const char *name) { return name != NULL && strcmp(name, source->name) == 0; };
+
+    found->place = (int)(std::find_if(shape->names, shape->names + shape->count, is_it) - shape->names);
+    if (found->place == shape->count)
+        ereport(ERROR, (errcode(ERRCODE_UNDEFINED_COLUMN), errmsg("the row has no column \"%s\"", source->name),
+                        errdetail("The model has features of it.")));
+
+    const Oid type = getBaseType(shape->types[found->place]);
+
+    if (!column_classify(&found->column, source->name, type) || encoding_of(&found->column) != source->encoding)
+        ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
+                        errmsg("column \"%s\" has type %s, which is not what the model was fitted to", source->name,
+                               format_type_be(type)),
+                        errdetail("Its encoding in the model is %s.", pgkm_word_of(&encoding_words, source->encoding))));
+    found->cast = source->encoding == ENCODING_VECTOR ? pgkm_cast_make(CurrentMemoryContext, type) : NULL;
+}
+
+static RowMap *make_map(ModelColumns *columns, const RowShape *shape)
+{
+    const Sources *const sources = columns->sources;
+    MemoryContext caller = MemoryContextSwitchTo(columns->context);
+    RowMap *const map = (RowMap *)palloc0(sizeof(RowMap));
+    TableColumn *const all = (TableColumn *)palloc(sources->count * sizeof(TableColumn));
+    Datum *const levels = (Datum *)palloc(sources->count * sizeof(Datum));
+
+    map->list = (RowSource *)palloc(sources->count * sizeof(RowSource));
+    map->values = (Datum *)palloc(shape->count * sizeof(Datum));
+    map->nulls = (bool *)palloc(shape->count);
+    for (int i = 0; i < sources->count; ++i) {
+        find_source(shape, &sources->list[i], &map->list[i]);
+        all[i] = map->list[i].column;
+        levels[i] = sources->list[i].levels;
+    }
+    map->is_real = sources->is_real && table_columns_element(all, sources->count) == PGKM_FLOAT32;
+    if (table_columns_have_categories(all, sources->count))
+        map->levels = levels_create(all, sources->count, levels);
+    MemoryContextSwitchTo(caller);
+    return map;
+}
+
+/* --- the two forms of a row --- */
+
+/* The names are a constant, and so are the types of the arguments. */
+static const RowMap *open_columns(FunctionCallInfo fcinfo, int number, ModelColumns *columns)
+{
+    const int count = PG_NARGS() - number - 1;
+
+    if (unlikely(columns->map == NULL)) {
+        const char **const names = (const char **)palloc(count * sizeof(char *));
+        Oid *const types = (Oid *)palloc(count * sizeof(Oid));
+        Datum *texts;
+        int n;
+
+        deconstruct_array(PG_GETARG_ARRAYTYPE_P(number), TEXTOID, -1, false, TYPALIGN_INT, &texts, NULL, &n);
+        if (n != count)
+            elog(ERROR, "%d names for %d columns", n, count);
+        for (int i = 0; i < n; ++i) {
+            names[i] = TextDatumGetCString(texts[i]);
+            types[i] = get_fn_expr_argtype(fcinfo->flinfo, number + 1 + i);
+        }
+
+        const RowShape shape = {n, names, types};
+
+        columns->map = make_map(columns, &shape);
+    }
+    for (int i = 0; i < count; ++i) {
+        columns->map->values[i] = fcinfo->args[number + 1 + i].value;
+        columns->map->nulls[i] = fcinfo->args[number + 1 + i].isnull;
+    }
+    return columns->map;
+}
+
+static RowMap *map_of_type(ModelColumns *columns, Oid type, int32 typmod, uint64 identifier)
+{
+    const TupleDesc desc = lookup_rowtype_tupdesc(type, typmod);
+    const char **const names = (const char **)palloc(desc->natts * sizeof(char *));
+    Oid *const types = (Oid *)palloc(desc->natts * sizeof(Oid));
+
+    for (int i = 0; i < desc->natts; ++i) {
+        const Form_pg_attribute attribute = TupleDescAttr(desc, i);
+
+        names[i] = attribute->attisdropped ? NULL : NameStr(attribute->attname);
+        types[i] = attribute->atttypid;
+    }
+
+    const RowShape shape = {desc->natts, names, types};
+    RowMap *const map = make_map(columns, &shape);
+    MemoryContext caller = MemoryContextSwitchTo(columns->context);
+
+    map->desc = CreateTupleDescCopy(desc);
+    map->identifier = identifier;
+    MemoryContextSwitchTo(caller);
+    ReleaseTupleDesc(desc);
+    pfree(names);
+    pfree(types);
+    return map;
+}
+
+/* Its type can change from row to row, and behind a prepared plan. */
+static const RowMap *open_composite(Datum composite, ModelColumns *columns)
+{
+    const HeapTupleHeader header = DatumGetHeapTupleHeader(composite);
+    const Oid type = HeapTupleHeaderGetTypeId(header);
+    const int32 typmod = HeapTupleHeaderGetTypMod(header);
+    const uint64 identifier = assign_record_type_identifier(type, typmod);
+    HeapTupleData tuple;
+
+    if (unlikely(columns->map == NULL || columns->map->identifier != identifier))
+        columns->map = map_of_type(columns, type, typmod, identifier);
+    tuple.t_len = HeapTupleHeaderGetDatumLength(header);
+    ItemPointerSetInvalid(&tuple.t_self);
+    tuple.t_tableOid = InvalidOid;
+    tuple.t_data = header;
+    heap_deform_tuple(&tuple, columns->map->desc, columns->map->values, columns->map->nulls);
+    return columns->map;
+}
+
+/* --- features --- */
+
+[[noreturn]] static void raise_null(const Source *source)
+{
+    ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("column \"%s\" must not be null", source->name),
+                    errhint("A model that was fitted with nulls => 'mean' has a value for it.")));
+    pg_unreachable();
+}
+
+static void write_number(const RowSource *from, const Source *source, Datum value, double *to)
+{
+    PgkmRowFault fault;
+
+    if (unlikely(!pgkm_read_number(value, from->column.type, 1, to, &fault)))
+        pgkm_raise_value_fault(fault.kind, psprintf("column \"%s\"", source->name), NULL);
+}
+
+/* Numbers and categories. */
+static double *read_values(const RowMap *map, const Sources *sources, int32 d, const double *fills)
+{
+    double *const row = (double *)palloc(d * sizeof(double));
+    const Source *lacking = NULL;
+    bool any = false;
+    int32 f = 0;
+
+    for (int i = 0; i < sources->count; f += sources->list[i++].width) {
+        const Source *const source = &sources->list[i];
+        const NullableDatum value = {map->values[map->list[i].place], map->nulls[map->list[i].place]};
+
+        any = any || !value.isnull;
+        if (source->encoding == ENCODING_CATEGORY) {
+            const double code = levels_code(map->levels, i, value);
+
+            std::fill_n(row + f, source->width, 0.0);
+            if (code >= 0)
+                row[f + (int32)code] = 1.0;
+        } else if (!value.isnull) {
+            write_number(&map->list[i], source, value.value, &row[f]);
+        } else if (fills != NULL) {
+            row[f] = fills[f];
+        } else if (lacking == NULL) {
+            lacking = source;
+        }
+    }
+    if (!any)
+        return NULL;
+    if (lacking != NULL)
+        raise_null(lacking);
+    return row;
+}
+
+double *model_row(FunctionCallInfo fcinfo, int number, int32 d, const double *fills, ModelColumns *columns,
+                  PgkmElement *element)
+{
+    const bool is_columns = PG_NARGS() > number + 1;
+
+    if (!is_columns && !pgkm_argument_is_row(fcinfo->flinfo, number))
+        return pgkm_read_row(fcinfo, number, d, "feature", element, fills);
+    if (!is_columns && PG_ARGISNULL(number))
+        return NULL;
+    if (columns->sources == NULL)
+        read_sources(columns, fcinfo->args[number - 1].value, d);
+
+    const Sources *const sources = columns->sources;
+    const RowMap *const map = is_columns ? open_columns(fcinfo, number, columns)
+                                         : open_composite(fcinfo->args[number].value, columns);
+
+    if (sources->list[0].encoding == ENCODING_VECTOR) {
+        const int place = map->list[0].place;
+
+        return pgkm_read_array(pgkm_cast_value(map->list[0].cast, {map->values[place], map->nulls[place]}), d,
+                               "feature", element, fills);
+    }
+    *element = map->is_real ? PGKM_FLOAT32 : PGKM_FLOAT64;
+    return read_values(map, sources, d, fills);
+}

@@ -1,0 +1,121 @@
+/*
+ * row_call.cpp - calls with a whole row become calls with its columns.
+ *
+ * kmeans_predict(m, t) would have the server make a composite value of each row of t, with what lies out of line fetched
+ * and decompressed, whatever the model reads of it. So while a query is planned, the call becomes
+ *
+ *   pgkm_row_kmeans_predict(m, '{a,b,c}', t.a, t.b, t.c)
+ *
+ * the same C function, which finds the model's columns by those names. A column costs next to nothing until it is read.
+ */
+#include "pg/plan/plan.h"
+
+#include "pg/compat.h"
+
+extern "C" {
+#include "access/htup_details.h"
+#include "catalog/pg_proc.h"
+#include "catalog/pg_type.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "parser/parse_relation.h"
+#include "parser/parsetree.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/syscache.h"
+#include "utils/typcache.h"
+}
+
+/* The function that takes columns in the place of a row; InvalidOid where an older script lacks it. */
+static Oid columns_function(Oid function, Oid model)
+{
+    const char *const name = get_func_name(function);
+    const Oid types[] = {model, TEXTARRAYOID, ANYOID};
+
+    if (name == NULL)
+        return InvalidOid;
+    return GetSysCacheOid3(PROCNAMEARGSNSP, Anum_pg_proc_oid, CStringGetDatum(psprintf("pgkm_row_%s", name)),
+                           PointerGetDatum(buildoidvector(types, lengthof(types))),
+                           ObjectIdGetDatum(get_func_namespace(function)));
+}
+
+/* The columns of a whole row of an entry of the query's range table. */
+static bool columns_of_var(PlannerInfo *root, const Var *whole, List **names, List **columns)
+{
+    ListCell *cell;
+
+    for (Index up = 0; up < whole->varlevelsup; ++up)
+        if ((root = root->parent_root) == NULL)
+            return false;
+    if (whole->varno < 1 || whole->varno > (int)list_length(root->parse->rtable))
+        return false;
+    pgkm_expand_entry(rt_fetch(whole->varno, root->parse->rtable), whole, names, columns);
+    foreach (cell, *columns) {
+        Var *const column = (Var *)lfirst(cell);
+
+        if (!IsA(column, Var))
+            return false;
+        pgkm_copy_nulling(column, whole);
+    }
+    return true;
+}
+
+/* Those of ROW(...), which a subquery becomes. */
+static bool columns_of_row(const RowExpr *row, List **names, List **columns)
+{
+    *columns = row->args;
+    *names = row->colnames;
+    if (row->row_typeid == RECORDOID)
+        return list_length(*names) == list_length(*columns);
+
+    const TupleDesc desc = lookup_rowtype_tupdesc(row->row_typeid, -1);
+
+    *columns = *names = NIL;
+    for (int i = 0; i < Min(desc->natts, list_length(row->args)); ++i)
+        if (!TupleDescAttr(desc, i)->attisdropped) {
+            *names = lappend(*names, makeString(pstrdup(NameStr(TupleDescAttr(desc, i)->attname))));
+            *columns = lappend(*columns, list_nth(row->args, i));
+        }
+    ReleaseTupleDesc(desc);
+    return true;
+}
+
+static Const *array_of(const List *names)
+{
+    Datum *const texts = (Datum *)palloc(list_length(names) * sizeof(Datum));
+    int n = 0;
+    ListCell *cell;
+
+    foreach (cell, names)
+        texts[n++] = CStringGetTextDatum(strVal(lfirst(cell)));
+    return makeConst(TEXTARRAYOID, -1, InvalidOid, -1,
+                     PointerGetDatum(construct_array(texts, n, TEXTOID, -1, false, TYPALIGN_INT)), false, false);
+}
+
+Node *pgkm_plan_row_call(SupportRequestSimplify *request)
+{
+    const FuncExpr *const call = request->fcall;
+    List *names = NIL;
+    List *columns = NIL;
+
+    if (request->root == NULL || list_length(call->args) != 2)
+        return NULL;
+
+    Node *const model = (Node *)linitial(call->args);
+    const Node *const row = (const Node *)lsecond(call->args);
+    const bool known = IsA(row, Var) && ((const Var *)row)->varattno == InvalidAttrNumber
+                           ? columns_of_var(request->root, (const Var *)row, &names, &columns)
+                           : IsA(row, RowExpr) && columns_of_row((const RowExpr *)row, &names, &columns);
+
+    /* The server's limit of arguments. */
+    if (!known || columns == NIL || list_length(columns) + 2 > FUNC_MAX_ARGS)
+        return NULL;
+
+    const Oid function = columns_function(call->funcid, exprType(model));
+
+    if (!OidIsValid(function))
+        return NULL;
+    return (Node *)makeFuncExpr(function, call->funcresulttype, lcons(model, lcons(array_of(names), columns)),
+                                call->funccollid, call->inputcollid, COERCE_EXPLICIT_CALL);
+}
