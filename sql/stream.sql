@@ -102,7 +102,7 @@ ALTER TABLE streamed ADD COLUMN wide bigint DEFAULT 5000000000;
 BEGIN;
 SET LOCAL track_functions = 'all';
 SELECT (kmeans_cluster('streamed', '{x,y}', 6, options => kmeans_options(init => 'k-means||'), weight => 'w', filter => 'keep', nulls => 'skip', label_column => 'wide', overwrite => true, memory => 'stream')).k;
-SELECT pg_stat_get_xact_function_calls('kmeans_predict(kmeans_model, "any")'::regprocedure) - count(wide) AS more_calls_than_labels, count(wide) > 0 AS labels,
+SELECT pg_stat_get_xact_function_calls('pgkm_row_kmeans_predict(kmeans_model, text[], "any")'::regprocedure) - count(wide) AS more_calls_than_labels, count(wide) > 0 AS labels,
     count(*) FILTER (WHERE wide IS DISTINCT FROM resident) AS other FROM streamed;
 COMMIT;
 SET pg_kmeans.memory_limit = '5MB';

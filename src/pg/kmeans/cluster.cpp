@@ -15,22 +15,6 @@ extern "C" {
 PG_FUNCTION_INFO_V1(pgkm_kmeans_cluster);
 }
 
-/* The features of a row as kmeans_predict takes them, of the type that the fit has computed with. */
-static void append_features(StringInfo sql, const TableCall *call, bool real)
-{
-    const char *const type = real ? "float4" : "float8";
-
-    if (call->features[0].kind != COLUMN_NUMBER) {
-        appendStringInfo(sql, "%s::pg_catalog.%s[]", quote_identifier(call->features[0].name), type);
-        return;
-    }
-    appendStringInfoString(sql, "ARRAY[");
-    for (int i = 0; i < call->n_features; ++i)
-        appendStringInfo(sql, "%s%s%s::pg_catalog.%s", i == 0 ? "" : ", ", quote_identifier(call->features[i].name),
-                         call->features[i].type == BOOLOID ? "::pg_catalog.int4" : "", type);
-    appendStringInfoChar(sql, ']');
-}
-
 /* Which rows take part, as conditions that end in AND. */
 static void append_conditions(StringInfo sql, const TableCall *call)
 {
@@ -38,12 +22,12 @@ static void append_conditions(StringInfo sql, const TableCall *call)
         appendStringInfo(sql, "%s OPERATOR(pg_catalog.>) 0 AND ", quote_identifier(call->weight->name));
     if (call->filter != NULL)
         appendStringInfo(sql, "%s AND ", quote_identifier(call->filter->name));
-    if (call->nulls == TABLE_NULLS_ERROR)
+    if (call->nulls != TABLE_NULLS_SKIP)
         return;
     for (int i = 0; i < call->n_features; ++i) {
         const char *const name = quote_identifier(call->features[i].name);
 
-        if (call->features[i].kind == COLUMN_NUMBER)
+        if (column_is_single(&call->features[i]))
             appendStringInfo(sql, "%s IS NOT NULL AND ", name);
         else if (call->features[i].kind == COLUMN_ARRAY)
             appendStringInfo(sql, "pg_catalog.array_position(%s, NULL) IS NULL AND ", name);
@@ -54,22 +38,19 @@ static void append_conditions(StringInfo sql, const TableCall *call)
 static const LabelExpression *labels_by_value(const TableCall *call, const PgkmResult *result, FunctionCallInfo fcinfo)
 {
     const TupleDesc tupdesc = pgkm_model_tupdesc(fcinfo);
-    const bool real = table_columns_element(call->features, call->n_features) == PGKM_FLOAT32;
-    const Oid types[] = {tupdesc->tdtypeid, ANYOID}; /* of kmeans_predict(model, "any") */
+    const Oid types[] = {tupdesc->tdtypeid, TEXTARRAYOID, ANYOID};
     const Oid schema = get_func_namespace(fcinfo->flinfo->fn_oid);
     LabelExpression *const labels = (LabelExpression *)palloc(sizeof(LabelExpression));
     StringInfoData condition;
-    StringInfoData features;
 
     if (result == NULL)
         return NULL;
     initStringInfo(&condition);
     append_conditions(&condition, call);
     appendStringInfoString(&condition, "true");
-    initStringInfo(&features);
-    append_features(&features, call, real);
-    *labels = {condition.data, features.data, table_find_function(schema, "kmeans_predict", types, lengthof(types)),
-               tupdesc->tdtypeid, pgkm_model_build(result, &call->request, PgkmValue(), call->fills, tupdesc)};
+    *labels = {condition.data, table_find_function(schema, "pgkm_row_kmeans_predict", types, lengthof(types)),
+               sources_names(call->features, call->n_features), tupdesc->tdtypeid,
+               pgkm_model_of_fit(result, &call->request, call, tupdesc)};
     return labels;
 }
 

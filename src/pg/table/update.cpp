@@ -107,10 +107,15 @@ static Node *value_of(const LabelUpdate *update, ParseState *state)
 static Node *predict_call(const LabelExpression *by_value, ParseState *state)
 {
     Const *const model = makeConst(by_value->model_type, -1, InvalidOid, -1, by_value->model, false, false);
+    Const *const names = makeConst(TEXTARRAYOID, -1, InvalidOid, -1, by_value->names, false, false);
+    List *arguments = list_make2(model, names);
+    Datum *columns;
+    int count;
 
-    return (Node *)makeFuncExpr(by_value->predict, INT4OID,
-                                list_make2(model, parse_expression(state, by_value->features)), InvalidOid, InvalidOid,
-                                COERCE_EXPLICIT_CALL);
+    deconstruct_array(DatumGetArrayTypeP(by_value->names), TEXTOID, -1, false, TYPALIGN_INT, &columns, NULL, &count);
+    for (int i = 0; i < count; ++i)
+        arguments = lappend(arguments, colNameToVar(state, TextDatumGetCString(columns[i]), false, -1));
+    return (Node *)makeFuncExpr(by_value->predict, INT4OID, arguments, InvalidOid, InvalidOid, COERCE_EXPLICIT_CALL);
 }
 
 /* A row's new label. In WHERE a label by value is found and kept, for SET of the same row. */

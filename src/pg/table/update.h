@@ -49,8 +49,8 @@ void table_read_elsewhere(TableCall *call, LabelTarget *target, const TableWish 
 /* The label of a row by what its values say: predict(model, features) where the condition holds, else NULL. */
 struct LabelExpression {
     const char *condition; /* SQL over the row */
-    const char *features;  /* likewise */
-    Oid predict;
+    Oid predict;           /* pgkm_row_kmeans_predict, say: of a model, names, and the columns of these names */
+    Datum names;           /* text[] */
     Oid model_type;
     Datum model;
 };
