@@ -37,6 +37,7 @@ extern "C" {
 #define pgkm_aggregate_is_presorted(aggref) ((aggref)->aggpresorted)
 #define pgkm_planstate_tree_walker(node, walker, context) planstate_tree_walker(node, walker, context)
 #define pgkm_expression_tree_walker(node, walker, context) expression_tree_walker(node, walker, context)
+#define pgkm_raw_expression_tree_walker(node, walker, context) raw_expression_tree_walker(node, walker, context)
 #else
 #define pgstat_get_local_beentry_by_index(index) pgstat_fetch_stat_local_beentry(index)
 #define pgkm_function_aclcheck(function, user) pg_proc_aclcheck(function, user, ACL_EXECUTE)
@@ -48,6 +49,8 @@ extern "C" {
     planstate_tree_walker(node, (bool (*)())(void (*)())(walker), context)
 #define pgkm_expression_tree_walker(node, walker, context) \
     expression_tree_walker(node, (bool (*)())(void (*)())(walker), context)
+#define pgkm_raw_expression_tree_walker(node, walker, context) \
+    raw_expression_tree_walker(node, (bool (*)())(void (*)())(walker), context)
 #endif
 
 /* 18 moved what writes EXPLAIN's properties to a header of its own. */
