@@ -4,6 +4,7 @@
 #ifndef PGKM_PG_COLUMNS_COLUMN_H
 #define PGKM_PG_COLUMNS_COLUMN_H
 
+#include "pg/columns/expression.h"
 #include "pg/values/datum.h"
 
 enum TableColumnKind {
@@ -16,9 +17,10 @@ enum TableColumnKind {
 };
 
 struct TableColumn {
-    const char *name;
+    const char *name; /* or the expression as it was given */
     TableColumnKind kind;
     Oid type; /* domains resolved; of an array its element's, of a vector float4 */
+    const Expression *expression = NULL; /* its inputs are those of the query (TableColumns); NULL: it is a column */
 };
 
 /* Whether it holds one value, not a whole row of features. */

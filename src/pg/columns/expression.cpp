@@ -299,6 +299,11 @@ Expression *expression_parse(const char *text, const ExpressionColumns *columns,
     return expression;
 }
 
+bool text_is_expression(const char *text)
+{
+    return strpbrk(text, " ,()[]+-*/%<>=|:'") != NULL;
+}
+
 char *expression_write(const Expression *expression)
 {
     return nodeToString(list_make3(makeString(pstrdup(expression->text)), expression->tree, expression->inputs));

@@ -44,6 +44,9 @@ struct Expression {
     bool is_parallel_safe; /* other processes may evaluate it */
 };
 
+/* Whether a text that is no column's name is meant as an expression: it has characters that names have seldom. */
+bool text_is_expression(const char *text);
+
 /*
  * In the current memory context. 42601 and whatever else the server says of the text, which CONTEXT names; 42703 for a
  * name that no column has; 42804 for a result that is no value, or no boolean where it is a condition. Of a feature

@@ -33,6 +33,7 @@ Datum pgkm_gmm_table_cluster(PG_FUNCTION_ARGS)
     LabelTarget target;
 
     label_target_arguments(&target, fcinfo, call->arguments.next, "component_id");
+    call->arguments.label = target.name;
     call->request.want_labels = 1;
     table_read_for_update(call, &target, {}, "gmm_cluster");
 

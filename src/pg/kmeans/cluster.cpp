@@ -3,6 +3,8 @@
  */
 #include "pg/kmeans/model.h"
 
+#include <algorithm>
+
 #include "pg/nodes/places.h"
 #include "pg/table/update.h"
 
@@ -21,9 +23,14 @@ static void append_conditions(StringInfo sql, const TableCall *call)
     if (call->weight != NULL)
         appendStringInfo(sql, "%s OPERATOR(pg_catalog.>) 0 AND ", quote_identifier(call->weight->name));
     if (call->filter != NULL)
-        appendStringInfo(sql, "%s AND ", quote_identifier(call->filter->name));
+        appendStringInfo(sql, "(%s) AND ", call->filter->expression == NULL ? quote_identifier(call->filter->name)
+                                                                          : call->filter->name);
     if (call->nulls != TABLE_NULLS_SKIP)
         return;
+    if (table_columns_have_expressions(call))
+        ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+                        errmsg("rows of other servers cannot be labelled with nulls => 'skip' beside expressions"),
+                        errhint("Put the expressions into a view or generated columns.")));
     for (int i = 0; i < call->n_features; ++i) {
         const char *const name = quote_identifier(call->features[i].name);
 
@@ -32,6 +39,24 @@ static void append_conditions(StringInfo sql, const TableCall *call)
         else if (call->features[i].kind == COLUMN_ARRAY)
             appendStringInfo(sql, "pg_catalog.array_position(%s, NULL) IS NULL AND ", name);
     }
+}
+
+/* The names of the columns that features and expressions are made of. */
+static Datum names_read(const TableCall *call)
+{
+    TableColumn *const columns = (TableColumn *)palloc((call->n_features + call->n_inputs) * sizeof(TableColumn));
+    int count = 0;
+
+    for (int i = 0; i < call->n_features; ++i)
+        if (call->features[i].expression == NULL)
+            columns[count++].name = call->features[i].name;
+    for (int i = 0; i < call->n_inputs; ++i) {
+        const char *const name = call->inputs[i].name;
+
+        if (std::none_of(columns, columns + count, [name](const TableColumn &c) { return strcmp(c.name, name) == 0; }))
+            columns[count++].name = name;
+    }
+    return sources_names(columns, count);
 }
 
 /* The labels of rows that are not here, by what their values say; NULL where there is no result. */
@@ -49,7 +74,7 @@ static const LabelExpression *labels_by_value(const TableCall *call, const PgkmR
     append_conditions(&condition, call);
     appendStringInfoString(&condition, "true");
     *labels = {condition.data, table_find_function(schema, "pgkm_row_kmeans_predict", types, lengthof(types)),
-               sources_names(call->features, call->n_features), tupdesc->tdtypeid,
+               names_read(call), tupdesc->tdtypeid,
                pgkm_model_of_fit(result, &call->request, call, tupdesc)};
     return labels;
 }
@@ -111,6 +136,7 @@ Datum pgkm_kmeans_cluster(PG_FUNCTION_ARGS)
     LabelTarget target;
 
     label_target_arguments(&target, fcinfo, call->arguments.next, "cluster_id");
+    call->arguments.label = target.name;
 
     const PgkmResult *const result = node_rows_elsewhere(call->arguments.relation)
                                          ? cluster_elsewhere(call, fcinfo, &target)

@@ -11,6 +11,7 @@
 extern "C" {
 #include "access/htup_details.h"
 #include "catalog/pg_type.h"
+#include "nodes/nodeFuncs.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
@@ -19,9 +20,14 @@ extern "C" {
 
 /* Where the row has a source, and what it is there. */
 struct RowSource {
-    int place;
+    int place; /* -1: it is computed */
     TableColumn column;
-    PgkmCast *cast; /* of a vector */
+    PgkmCast *cast;          /* of a vector */
+    ExpressionState *state;  /* of an expression */
+    int n_inputs;
+    int *inputs;             /* their places */
+    Datum *values;
+    bool *nulls;
 };
 
 struct RowMap {
@@ -34,12 +40,8 @@ struct RowMap {
     bool *nulls;
 };
 
-/* The columns of a row. */
-struct RowShape {
-    int count;
-    const char *const *names; /* NULL: there is none any more */
-    const Oid *types;
-};
+/* The columns of a row; one without a type is there no more. */
+typedef ExpressionColumns RowShape;
 
 [[noreturn]] static void raise_nameless(const PgkmCompositeType *type)
 {
@@ -69,16 +71,40 @@ static void read_sources(ModelColumns *columns, Datum composite, int32 d)
     columns->sources = sources;
 }
 
+/* The place of a column of this name; -1: there is none. */
+static int find_place(const RowShape *shape, const char *name)
+{
+    for (int i = 0; i < shape->count; ++i)
+        if (OidIsValid(shape->columns[i].type) && strcmp(shape->columns[i].name, name) == 0)
+            return i;
+    return -1;
+}
+
+/* Has the source computed, and returns its type. */
+static Oid begin_expression(const RowShape *shape, const Source *source, RowSource *found)
+{
+    const Expression *const expression = expression_parse(source->name, shape, EXPRESSION_FEATURE);
+    const int count = list_length(expression->inputs);
+
+    found->state = expression_begin(expression, shape->columns);
+    found->n_inputs = count;
+    found->inputs = (int *)palloc((count + 1) * sizeof(int));
+    found->values = (Datum *)palloc((count + 1) * sizeof(Datum));
+    found->nulls = (bool *)palloc(count + 1);
+    for (int i = 0; i < count; ++i)
+        found->inputs[i] = list_nth_int(expression->inputs, i);
+    return getBaseType(expression->type);
+}
+
 static void find_source(const RowShape *shape, const Source *source, RowSource *found)
 {
-    const auto is_it = [source](const char *name) { return name != NULL && strcmp(name, source->name) == 0; };
-
-    found->place = (int)(std::find_if(shape->names, shape->names + shape->count, is_it) - shape->names);
-    if (found->place == shape->count)
+    found->place = find_place(shape, source->name);
+    if (found->place < 0 && !text_is_expression(source->name))
         ereport(ERROR, (errcode(ERRCODE_UNDEFINED_COLUMN), errmsg("the row has no column \"%s\"", source->name),
                         errdetail("The model has features of it.")));
 
-    const Oid type = getBaseType(shape->types[found->place]);
+    const Oid type = found->place < 0 ? begin_expression(shape, source, found)
+                                      : getBaseType(shape->columns[found->place].type);
 
     if (!column_classify(&found->column, source->name, type) || encoding_of(&found->column) != source->encoding)
         ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
@@ -96,7 +122,7 @@ static RowMap *make_map(ModelColumns *columns, const RowShape *shape)
     TableColumn *const all = (TableColumn *)palloc(sources->count * sizeof(TableColumn));
     Datum *const levels = (Datum *)palloc(sources->count * sizeof(Datum));
 
-    map->list = (RowSource *)palloc(sources->count * sizeof(RowSource));
+    map->list = (RowSource *)palloc0(sources->count * sizeof(RowSource));
     map->values = (Datum *)palloc(shape->count * sizeof(Datum));
     map->nulls = (bool *)palloc(shape->count);
     for (int i = 0; i < sources->count; ++i) {
@@ -119,20 +145,20 @@ static const RowMap *open_columns(FunctionCallInfo fcinfo, int number, ModelColu
     const int count = PG_NARGS() - number - 1;
 
     if (unlikely(columns->map == NULL)) {
-        const char **const names = (const char **)palloc(count * sizeof(char *));
-        Oid *const types = (Oid *)palloc(count * sizeof(Oid));
+        ExpressionColumn *const list = (ExpressionColumn *)palloc(count * sizeof(ExpressionColumn));
         Datum *texts;
         int n;
 
         deconstruct_array(PG_GETARG_ARRAYTYPE_P(number), TEXTOID, -1, false, TYPALIGN_INT, &texts, NULL, &n);
-        if (n != count)
+        if (n != count || fcinfo->flinfo->fn_expr == NULL || !IsA(fcinfo->flinfo->fn_expr, FuncExpr))
             elog(ERROR, "%d names for %d columns", n, count);
         for (int i = 0; i < n; ++i) {
-            names[i] = TextDatumGetCString(texts[i]);
-            types[i] = get_fn_expr_argtype(fcinfo->flinfo, number + 1 + i);
+            Node *const column = (Node *)list_nth(((const FuncExpr *)fcinfo->flinfo->fn_expr)->args, number + 1 + i);
+
+            list[i] = {TextDatumGetCString(texts[i]), exprType(column), exprTypmod(column), exprCollation(column)};
         }
 
-        const RowShape shape = {n, names, types};
+        const RowShape shape = {list, n, "the row"};
 
         columns->map = make_map(columns, &shape);
     }
@@ -146,17 +172,17 @@ static const RowMap *open_columns(FunctionCallInfo fcinfo, int number, ModelColu
 static RowMap *map_of_type(ModelColumns *columns, Oid type, int32 typmod, uint64 identifier)
 {
     const TupleDesc desc = lookup_rowtype_tupdesc(type, typmod);
-    const char **const names = (const char **)palloc(desc->natts * sizeof(char *));
-    Oid *const types = (Oid *)palloc(desc->natts * sizeof(Oid));
+    ExpressionColumn *const list = (ExpressionColumn *)palloc0((desc->natts + 1) * sizeof(ExpressionColumn));
 
     for (int i = 0; i < desc->natts; ++i) {
         const Form_pg_attribute attribute = TupleDescAttr(desc, i);
 
-        names[i] = attribute->attisdropped ? NULL : NameStr(attribute->attname);
-        types[i] = attribute->atttypid;
+        if (!attribute->attisdropped)
+            list[i] = {NameStr(attribute->attname), attribute->atttypid, attribute->atttypmod,
+                       attribute->attcollation};
     }
 
-    const RowShape shape = {desc->natts, names, types};
+    const RowShape shape = {list, desc->natts, "the row"};
     RowMap *const map = make_map(columns, &shape);
     MemoryContext caller = MemoryContextSwitchTo(columns->context);
 
@@ -164,8 +190,7 @@ static RowMap *map_of_type(ModelColumns *columns, Oid type, int32 typmod, uint64
     map->identifier = identifier;
     MemoryContextSwitchTo(caller);
     ReleaseTupleDesc(desc);
-    pfree(names);
-    pfree(types);
+    pfree(list);
     return map;
 }
 
@@ -197,6 +222,21 @@ static const RowMap *open_composite(Datum composite, ModelColumns *columns)
     pg_unreachable();
 }
 
+/* The value of a source. */
+static NullableDatum value_of(const RowMap *map, const RowSource *source)
+{
+    NullableDatum value;
+
+    if (likely(source->place >= 0))
+        return {map->values[source->place], map->nulls[source->place]};
+    for (int i = 0; i < source->n_inputs; ++i) {
+        source->values[i] = map->values[source->inputs[i]];
+        source->nulls[i] = map->nulls[source->inputs[i]];
+    }
+    value.value = expression_value(source->state, source->values, source->nulls, &value.isnull);
+    return value;
+}
+
 static void write_number(const RowSource *from, const Source *source, Datum value, double *to)
 {
     PgkmRowFault fault;
@@ -215,7 +255,7 @@ static double *read_values(const RowMap *map, const Sources *sources, int32 d, c
 
     for (int i = 0; i < sources->count; f += sources->list[i++].width) {
         const Source *const source = &sources->list[i];
-        const NullableDatum value = {map->values[map->list[i].place], map->nulls[map->list[i].place]};
+        const NullableDatum value = value_of(map, &map->list[i]);
 
         any = any || !value.isnull;
         if (source->encoding == ENCODING_CATEGORY) {
@@ -255,12 +295,9 @@ double *model_row(FunctionCallInfo fcinfo, int number, int32 d, const double *fi
     const RowMap *const map = is_columns ? open_columns(fcinfo, number, columns)
                                          : open_composite(fcinfo->args[number].value, columns);
 
-    if (sources->list[0].encoding == ENCODING_VECTOR) {
-        const int place = map->list[0].place;
-
-        return pgkm_read_array(pgkm_cast_value(map->list[0].cast, {map->values[place], map->nulls[place]}), d,
-                               "feature", element, fills);
-    }
+    if (sources->list[0].encoding == ENCODING_VECTOR)
+        return pgkm_read_array(pgkm_cast_value(map->list[0].cast, value_of(map, &map->list[0])), d, "feature", element,
+                               fills);
     *element = map->is_real ? PGKM_FLOAT32 : PGKM_FLOAT64;
     return read_values(map, sources, d, fills);
 }

@@ -37,14 +37,21 @@ struct Row {
     PgkmRowFault fault; /* if not */
 };
 
+static inline bool is_computed(const Row *row, int column)
+{
+    return unlikely(row->decoder->places[column] < 0);
+}
+
 static inline bool is_null(const Row *row, int column)
 {
-    return row->slot->tts_isnull[row->decoder->places[column]];
+    return is_computed(row, column) ? row->decoder->computed[column]->result.isnull
+                                    : row->slot->tts_isnull[row->decoder->places[column]];
 }
 
 static inline Datum value_of(const Row *row, int column)
 {
-    return row->slot->tts_values[row->decoder->places[column]];
+    return is_computed(row, column) ? row->decoder->computed[column]->result.value
+                                    : row->slot->tts_values[row->decoder->places[column]];
 }
 
 /* NULL where there is no ctid that the caller may see. */
@@ -85,12 +92,47 @@ static const char *place_of(const Row *row)
     pg_unreachable();
 }
 
+/* --- expressions --- */
+
+static void tell_place(void *of)
+{
+    const char *const place = place_of((const Row *)of);
+
+    if (place != NULL)
+        errcontext("row %s", place);
+}
+
+/* Evaluates an expression for the row. */
+static void compute(const Row *row, int column)
+{
+    TableComputed *const computed = row->decoder->computed[column];
+    ErrorContextCallback callback = {error_context_stack, tell_place, (void *)row};
+
+    for (int i = 0; i < computed->n_inputs; ++i) {
+        computed->values[i] = value_of(row, computed->inputs[i]);
+        computed->nulls[i] = is_null(row, computed->inputs[i]);
+    }
+    error_context_stack = &callback;
+    computed->result.value =
+        expression_value(computed->state, computed->values, computed->nulls, &computed->result.isnull);
+    error_context_stack = callback.previous;
+}
+
+static void compute_features(const Row *row)
+{
+    for (int i = 0; i < row->query->n_features; ++i)
+        if (is_computed(row, i))
+            compute(row, i);
+}
+
 /* --- which rows take part --- */
 
 static inline bool passes_filter(const Row *row)
 {
     const int filter = row->decoder->filter;
 
+    if (filter >= 0 && is_computed(row, filter))
+        compute(row, filter);
     return filter < 0 || (!is_null(row, filter) && DatumGetBool(value_of(row, filter)));
 }
 
@@ -280,6 +322,8 @@ static bool append(Row *row, TableRows *rows, bool written)
 
     if (!passes_filter(row))
         return false;
+    if (row->decoder->computed != NULL)
+        compute_features(row);
     if (!written && (is_null_row(row) || (query->nulls == TABLE_NULLS_SKIP && lacks_value(row))))
         return false;
 
@@ -317,6 +361,9 @@ static int32 read_label(const Row *row)
 
 static TablePlain plain_kind(const TableQuery *query, PgkmElement element)
 {
+    for (int i = 0; i < query->n_features; ++i)
+        if (query->features[i].expression != NULL)
+            return DECODE_OTHERS;
     if (table_columns_are_single(query->features, query->n_features))
         return element == PGKM_FLOAT32 ? DECODE_REALS : DECODE_NUMBERS;
     return query->n_features == 1 && query->features[0].kind == COLUMN_ARRAY && element == PGKM_FLOAT32
@@ -342,9 +389,35 @@ void table_decoder_init(TableDecoder *decoder, const TableQuery *query)
     decoder->ctid = decoder->table = -1;
 }
 
-void table_decoder_begin_levels(TableDecoder *decoder, const char *given)
+static TableComputed *begin_computed(const TableQuery *query, int column)
+{
+    const Expression *const expression = table_query_column(query, column)->expression;
+    const int n_inputs = list_length(expression->inputs);
+    TableComputed *const computed = (TableComputed *)palloc(sizeof(TableComputed));
+
+    *computed = {column,
+                 expression_begin(expression, query->inputs),
+                 n_inputs,
+                 (int *)palloc((n_inputs + 1) * sizeof(int)),
+                 (Datum *)palloc((n_inputs + 1) * sizeof(Datum)),
+                 (bool *)palloc(n_inputs + 1),
+                 {0, true}};
+    for (int i = 0; i < n_inputs; ++i)
+        computed->inputs[i] = table_query_columns(query) + list_nth_int(expression->inputs, i);
+    return computed;
+}
+
+void table_decoder_begin(TableDecoder *decoder, const char *given)
 {
     const TableQuery *const query = decoder->query;
+    const int count = table_query_columns(query);
+
+    for (int i = 0; i < count; ++i)
+        if (table_query_name(query, i) == NULL) {
+            if (decoder->computed == NULL)
+                decoder->computed = (TableComputed **)palloc0(count * sizeof(TableComputed *));
+            decoder->computed[i] = begin_computed(query, i);
+        }
 
     if (!table_columns_have_categories(query->features, query->n_features))
         return;

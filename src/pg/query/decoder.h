@@ -11,6 +11,17 @@ extern "C" {
 #include "executor/tuptable.h"
 }
 
+/* An expression among the columns of a query. */
+struct TableComputed {
+    int column; /* its number */
+    ExpressionState *state;
+    int n_inputs;
+    int *inputs; /* their numbers */
+    Datum *values; /* of the inputs, in a row */
+    bool *nulls;
+    NullableDatum result; /* of that row */
+};
+
 /* Rows that are decoded at once, unless something is NULL, out of line, infinite or NaN. */
 enum TablePlain { DECODE_OTHERS, DECODE_REALS, DECODE_NUMBERS, DECODE_REAL_ARRAY };
 
@@ -24,7 +35,7 @@ struct TableField {
 /* Where a slot has the columns of a query, and what becomes of them. */
 struct TableDecoder {
     const TableQuery *query;
-    const AttrNumber *places; /* in the slot, from 0, of each column: features, weight, filter and label */
+    const AttrNumber *places; /* in the slot, from 0, by the numbers of table_query_name; -1: it is computed */
     AttrNumber last;          /* so many attributes of the slot are needed */
     const TableField *fields; /* where tuples of a heap without NULLs have all columns; NULL: not at one place each */
     int n_fields;
@@ -39,10 +50,11 @@ struct TableDecoder {
     TablePlain plain;
     bool is_simple; /* there are features alone, of which any will do */
     PgkmElement element;
-    Levels *levels; /* of this process; NULL: no feature is a category */
+    Levels *levels;           /* of this process; NULL: no feature is a category */
+    TableComputed **computed; /* of this process, by the numbers of columns, NULL for others; NULL: nothing is */
 };
 
-/* For a query whose columns lie there. All but places, last, ctid and table. */
+/* For a query. All but places, last, ctid and table. */
 void table_decoder_init(TableDecoder *decoder, const TableQuery *query);
 
 /* Finds the fields of the `count` columns, whose places in a table the decoder has, for the decoder to use. */
@@ -55,9 +67,9 @@ void table_decode_origin(const TableDecoder *decoder, TupleTableSlot *slot, Tabl
  * leave memory behind in the current context. Errors as of table_select (query.h). */
 void table_decode(const TableDecoder *decoder, const TupleTableSlot *slot, TableOrigin *origin, TableRows *rows);
 
-/* Has the decoder collect the levels of its categories from now on, in the current memory context. `given`: what
- * levels_write has written of those that there are; NULL: the query's. */
-void table_decoder_begin_levels(TableDecoder *decoder, const char *given);
+/* Has the decoder evaluate expressions and collect the levels of its categories from now on, in the current memory
+ * context. `given`: what levels_write has written of those that there are; NULL: the query's. */
+void table_decoder_begin(TableDecoder *decoder, const char *given);
 
 /* Writes the rows, all of which that decoder has read, with the levels that it has met. */
 void table_decoder_end_levels(const TableDecoder *decoder, TableRows *rows);

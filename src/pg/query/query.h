@@ -21,11 +21,25 @@ struct TableColumns {
     int n_features;
     TableColumn *weight; /* a number, or NULL */
     TableColumn *filter; /* a boolean, or NULL */
+    ExpressionColumn *inputs; /* the columns that expressions among these read */
+    int n_inputs;
     const Datum *levels; /* of each feature that is a category, as of levels_create; NULL: those that its rows have */
     TableNulls nulls;
     bool takes_nulls;    /* the caller may say what becomes of a NULL */
     bool need_direction; /* a row of zeros, which has none, is an error */
 };
+
+/* The features that these texts (text[]) name: numbers and categories, columns or expressions, or one array or vector. The
+ * one text "*" stands for every column that can be a feature beside others, but for keys, labels and the column
+ * `except`; a NOTICE lists them. 42703 where there is no column of a name, 42804 for a type that cannot be a feature,
+ * 22023 and 22004 for a bad list; of expressions as of expression_parse. */
+void table_features_find(TableColumns *columns, const TableRelation *relation, ArrayType *names, const char *except);
+
+/* The filter: a boolean column, or a condition. */
+void table_filter_find(TableColumns *columns, const TableRelation *relation, const char *condition);
+
+/* Whether a feature is an expression. */
+bool table_columns_have_expressions(const TableColumns *columns);
 
 /* What a function asks for beside its columns. */
 struct TableWish {
@@ -50,7 +64,7 @@ struct TableQuery : TableColumns, TableWish {
     bool streamed; /* memory => 'stream' */
 };
 
-/* Column number i of those that are read, from 0: features, weight, filter and label; and how many there are. */
+/* Column number i of those that are asked for, from 0: features, weight, filter and label; and how many there are. */
 static inline const TableColumn *table_query_column(const TableQuery *query, int i)
 {
     const TableColumn *const others[] = {query->weight, query->filter, query->label};
@@ -67,6 +81,25 @@ static inline const TableColumn *table_query_column(const TableQuery *query, int
 static inline int table_query_columns(const TableQuery *query)
 {
     return query->n_features + (query->weight != NULL) + (query->filter != NULL) + (query->label != NULL);
+}
+
+/* The names of the columns that are read, by the same numbers, and of the inputs behind them; NULL for an expression,
+ * which is computed. */
+static inline const char *table_query_name(const TableQuery *query, int i)
+{
+    const int count = table_query_columns(query);
+
+    if (i >= count)
+        return query->inputs[i - count].name;
+
+    const TableColumn *const column = table_query_column(query, i);
+
+    return column->expression == NULL ? column->name : NULL;
+}
+
+static inline int table_query_names(const TableQuery *query)
+{
+    return table_query_columns(query) + query->n_inputs;
 }
 
 /* What is kept of each row beside its features. */

@@ -167,6 +167,12 @@ static const char *similar_column(Oid relation, const char *name)
     return found;
 }
 
+bool table_is_expression(const TableRelation *relation, const char *text)
+{
+    return get_attnum(relation->id, text) == InvalidAttrNumber && text_is_expression(text) &&
+           similar_column(relation->id, text) == NULL;
+}
+
 /* What to write instead of a name that no column has. */
 static int hint_of_name(Oid relation, const char *name)
 {
@@ -177,10 +183,9 @@ static int hint_of_name(Oid relation, const char *name)
             "Perhaps you meant the column \"%s\": names of columns are taken as they are, with their case and "
             "without quotes.",
             similar);
-    if (strpbrk(name, " ,()[]+-*/%<>=|:'") == NULL)
+    if (!text_is_expression(name))
         return 0;
-    return errhint("Names of columns are taken, and no expressions or conditions: put one into a view or a generated "
-                   "column and name that. A list of names is an array, as '{x,y}'.");
+    return errhint("A name is taken here, and no expression: put it into a view or a generated column and name that.");
 }
 
 /* The type of a column that must be there, domains resolved. */
@@ -222,7 +227,7 @@ static const ColumnRole roles[] = {
     {"weight", "a number",
      "A weight is a number of at least 0: smallint, integer, bigint, real, double precision or numeric.",
      pgkm_is_feature_type},
-    {"filter", "boolean", "For another condition make a view or a generated column.",
+    {"filter", "boolean", "Write a condition, as 'x > 0'.",
      [](Oid type) { return type == BOOLOID; }},
     {"label", "smallint, integer or bigint", NULL,
      [](Oid type) { return type == INT2OID || type == INT4OID || type == INT8OID; }}};
@@ -242,31 +247,4 @@ TableColumn *table_column_find(const TableRelation *relation, TableColumnRole ro
 
     *column = {name, COLUMN_NUMBER, type};
     return column;
-}
-
-TableColumn *table_features_find(const TableRelation *relation, ArrayType *names, int *count)
-{
-    Datum *values;
-    bool *nulls;
-
-    if (ARR_NDIM(names) != 1)
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("features must be a list of one or more column names")));
-    deconstruct_array(names, TEXTOID, -1, false, TYPALIGN_INT, &values, &nulls, count);
-
-    TableColumn *columns = (TableColumn *)palloc(*count * sizeof(TableColumn));
-    for (int i = 0; i < *count; ++i) {
-        if (nulls[i])
-            ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("features must not contain a null")));
-        table_feature_find(&columns[i], relation, TextDatumGetCString(values[i]));
-        for (int j = 0; j < i; ++j)
-            if (strcmp(columns[j].name, columns[i].name) == 0)
-                ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                                errmsg("feature \"%s\" is named more than once", columns[i].name)));
-        if (*count > 1 && !column_is_single(&columns[i]))
-            ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
-                            errmsg("column \"%s\" holds whole rows of features and cannot stand beside other columns",
-                                   columns[i].name)));
-    }
-    return columns;
 }

@@ -52,8 +52,10 @@ Oid table_column_type(const TableRelation *relation, const char *name);
 /* Looks one feature column up. 42703 and 42804 as below. */
 void table_feature_find(TableColumn *column, const TableRelation *relation, const char *name);
 
-/* The feature columns of these names (text[]): numbers and categories, or one array or vector. Their count goes to *count.
- * 42703 when there is none of a name, 42804 for a type that is none of these, 22023 and 22004 for a bad list. */
-TableColumn *table_features_find(const TableRelation *relation, ArrayType *names, int *count);
+/* Whether the text is an expression: no column has such a name, or one that differs in case, quotes or blanks alone. */
+bool table_is_expression(const TableRelation *relation, const char *text);
+
+/* The comment of a column that holds labels begins so. Users may write on, or write it themselves. */
+#define TABLE_LABEL_COMMENT "made by pg_kmeans"
 
 #endif

@@ -79,27 +79,34 @@ static void end_nothing(DestReceiver *) {}
 
 char *table_select_text(const TableQuery *query, TableDecoder *decoder)
 {
-    int count = table_query_columns(query);
-    AttrNumber *const places = (AttrNumber *)palloc(count * sizeof(AttrNumber));
+    const int n_names = table_query_names(query);
+    const int n_columns = table_query_columns(query);
+    AttrNumber *const places = (AttrNumber *)palloc(n_names * sizeof(AttrNumber));
+    int count = 0;
     StringInfoData sql;
 
     table_decoder_init(decoder, query);
     initStringInfo(&sql);
-    for (int i = 0; i < count; ++i) {
-        const TableColumn *const column = table_query_column(query, i);
+    appendStringInfoString(&sql, "SELECT ");
+    for (int i = 0; i < n_names; ++i) {
+        const char *const name = table_query_name(query, i);
+        const bool is_cast = i < n_columns && table_query_column(query, i)->kind == COLUMN_CAST;
 
-        appendStringInfo(&sql, "%s%s%s", i == 0 ? "SELECT " : ", ", quote_identifier(column->name),
-                         column->kind == COLUMN_CAST ? "::pg_catalog.float4[]" : "");
-        places[i] = (AttrNumber)i;
+        places[i] = -1;
+        if (name == NULL)
+            continue;
+        appendStringInfo(&sql, "%s%s%s", count == 0 ? "" : ", ", quote_identifier(name),
+                         is_cast ? "::pg_catalog.float4[]" : "");
+        places[i] = (AttrNumber)count++;
     }
     decoder->places = places;
     if (decoder->with_ctid) {
-        appendStringInfoString(&sql, ", ctid");
+        appendStringInfo(&sql, "%sctid", count == 0 ? "" : ", ");
         decoder->ctid = (AttrNumber)count++;
     }
     decoder->relation = query->relation->id;
     if (decoder->with_table) {
-        appendStringInfoString(&sql, ", tableoid");
+        appendStringInfoString(&sql, ", tableoid"); /* behind ctid */
         decoder->table = (AttrNumber)count++;
     }
     decoder->last = (AttrNumber)count;
@@ -171,7 +178,7 @@ TableRows *table_select(const TableQuery *query, MemoryContext context)
 
     const char *const sql = table_select_text(query, &receiver.decoder);
 
-    table_decoder_begin_levels(&receiver.decoder, NULL);
+    table_decoder_begin(&receiver.decoder, NULL);
     run_select(sql, &receiver);
     if (receiver.disordered) {
         const char *const order = order_clause(&receiver);

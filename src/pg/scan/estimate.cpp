@@ -83,7 +83,8 @@ int scan_plan_workers(const ScanPlan *plan)
     const double share = (double)scan_plan_part_rows(plan) / (double)Max(plan->expected_rows, (int64)1);
     ScanVolume volume = {0, 0};
 
-    if (IsInParallelMode() || !IsUnderPostmaster || max_parallel_workers == 0 || plan->temporary || plan->n_chunks < 2)
+    if (IsInParallelMode() || !IsUnderPostmaster || max_parallel_workers == 0 || plan->temporary || plan->alone ||
+        plan->n_chunks < 2)
         return 0;
     for (int i = 0; i < plan->n_relations; ++i)
         add_volume(plan, &plan->relations[i], &volume);

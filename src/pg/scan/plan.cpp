@@ -10,6 +10,7 @@
 
 extern "C" {
 #include "access/table.h"
+#include "lib/stringinfo.h"
 #include "optimizer/plancat.h"
 #include "storage/bufmgr.h"
 #include "utils/builtins.h"
@@ -36,11 +37,53 @@ static Size set_pointers(ScanPlan *plan)
 
     place(plan->relations, plan->n_relations);
     place(plan->columns, plan->n_columns);
-    place(plan->names, plan->n_columns);
+    place(plan->inputs, plan->n_names - plan->n_columns);
+    place(plan->texts, plan->texts_bytes);
     place(plan->widths, plan->query.n_features);
-    place(plan->places, (Size)plan->n_relations * plan->n_columns);
+    place(plan->places, (Size)plan->n_relations * plan->n_names);
     place(plan->given, plan->given_bytes);
     return next - (char *)plan;
+}
+
+/* The texts, one behind the other. */
+static void append_text(StringInfo texts, const char *text)
+{
+    appendBinaryStringInfo(texts, text, (int)strlen(text) + 1);
+}
+
+static void list_texts(const TableQuery *query, StringInfo texts)
+{
+    initStringInfo(texts);
+    for (int i = 0; i < table_query_columns(query); ++i) {
+        const TableColumn *const column = table_query_column(query, i);
+
+        append_text(texts, column->name);
+        if (column->expression != NULL)
+            append_text(texts, expression_write(column->expression));
+    }
+    for (int i = 0; i < query->n_inputs; ++i)
+        append_text(texts, query->inputs[i].name);
+}
+
+static const char *next_text(const char **at)
+{
+    const char *const text = *at;
+
+    *at += strlen(text) + 1;
+    return text;
+}
+
+static void set_texts(ScanPlan *plan)
+{
+    const char *at = plan->texts;
+
+    for (int i = 0; i < plan->n_columns; ++i) {
+        plan->columns[i].name = next_text(&at);
+        if (plan->columns[i].expression != NULL)
+            plan->columns[i].expression = expression_read(next_text(&at));
+    }
+    for (int i = 0; i < plan->n_names - plan->n_columns; ++i)
+        plan->inputs[i].name = next_text(&at);
 }
 
 /* The query and its decoder use what the plan has. */
@@ -48,8 +91,8 @@ static void set_query(ScanPlan *plan)
 {
     TableQuery *const query = &plan->query;
 
-    for (int i = 0; i < plan->n_columns; ++i)
-        plan->columns[i].name = NameStr(plan->names[i]);
+    set_texts(plan);
+    query->inputs = plan->inputs;
     query->features = plan->columns;
     query->weight = plan->decoder.weight < 0 ? NULL : &plan->columns[plan->decoder.weight];
     query->label = plan->decoder.label < 0 ? NULL : &plan->columns[plan->decoder.label];
@@ -72,10 +115,9 @@ ScanPlan *scan_plan_copy(const ScanPlan *plan)
 
 static void set_columns(ScanPlan *plan, const TableQuery *query)
 {
-    for (int i = 0; i < plan->n_columns; ++i) {
+    for (int i = 0; i < plan->n_columns; ++i)
         plan->columns[i] = *table_query_column(query, i);
-        namestrcpy(&plan->names[i], plan->columns[i].name);
-    }
+    std::copy_n(query->inputs, query->n_inputs, plan->inputs);
     if (!table_columns_are_single(query->features, query->n_features))
         return;
     plan->d = query->n_features;
@@ -113,7 +155,7 @@ static void set_relation(ScanPlan *plan, int i, const ScanTable *table)
     /* Its pages lie in the memory of this process. */
     plan->temporary = plan->temporary || RelationUsesLocalBuffers(relation);
     table_close(relation, NoLock);
-    memcpy(&plan->places[i * plan->n_columns], table->places, plan->n_columns * sizeof(AttrNumber));
+    memcpy(&plan->places[i * plan->n_names], table->places, plan->n_names * sizeof(AttrNumber));
 }
 
 uint64 scan_plan_blocks(const ScanPlan *plan)
@@ -137,15 +179,31 @@ void scan_plan_set_chunks(ScanPlan *plan, BlockNumber blocks)
     }
 }
 
+static bool is_for_one_process(const TableQuery *query)
+{
+    for (int i = 0; i < table_query_columns(query); ++i) {
+        const Expression *const expression = table_query_column(query, i)->expression;
+
+        if (expression != NULL && !expression->is_parallel_safe)
+            return true;
+    }
+    return false;
+}
+
 ScanPlan *scan_plan_make(const TableQuery *query, List *tables)
 {
     Levels *const given =
         query->levels == NULL ? NULL : levels_create(query->features, query->n_features, query->levels);
+    StringInfoData texts;
     ScanPlan head = {};
 
+    list_texts(query, &texts);
     head.query = *query;
     table_decoder_init(&head.decoder, query);
     head.n_columns = table_query_columns(query);
+    head.n_names = table_query_names(query);
+    head.texts_bytes = texts.len;
+    head.alone = is_for_one_process(query);
     head.n_relations = list_length(tables);
     head.wants = table_query_wants(query);
     head.fixed_workers = -1;
@@ -157,6 +215,7 @@ ScanPlan *scan_plan_make(const TableQuery *query, List *tables)
     *plan = head;
     (void)set_pointers(plan);
     set_columns(plan, query);
+    memcpy(plan->texts, texts.data, texts.len);
     set_query(plan);
     if (given != NULL)
         levels_write(given, plan->given);

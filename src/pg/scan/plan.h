@@ -27,8 +27,10 @@ struct ScanPlan {
     TableQuery query;
     TableDecoder decoder; /* its places are a table's */
     int32 n_columns;      /* features, weight, filter, label */
+    int32 n_names;        /* and what expressions read */
     int32 n_relations;
     bool temporary;    /* only this process can read it */
+    bool alone;        /* only this process may evaluate its expressions */
     int fixed_workers; /* as a table's storage parameter says; -1: none does */
     TableWants wants;
     int32 d; /* 0: not known before the first row */
@@ -40,9 +42,11 @@ struct ScanPlan {
     /* What pointers above point to: */
     ScanRelation *relations;
     TableColumn *columns;
-    NameData *names;    /* of the columns */
+    ExpressionColumn *inputs;
+    char *texts; /* of each of them its name and, if it is computed, its expression; then the names of the inputs */
     int32 *widths;      /* TableRows.widths, once d is known */
     AttrNumber *places; /* of the columns, of each relation */
+    Size texts_bytes;
     Size given_bytes;
     char *given; /* the query's levels of categories, as levels_write has them; none: those that the rows have */
 };

@@ -36,13 +36,21 @@ struct Search {
 };
 
 /* Where a table has the columns; or why it has one of them not. */
-static const char *find_places(const TableQuery *query, const Scan *scan, int n_columns, AttrNumber *places)
+static const char *find_places(const TableQuery *query, const Scan *scan, int n_names, AttrNumber *places)
 {
-    for (int i = 0; i < n_columns; ++i) {
-        const Var *const column = (const Var *)((const TargetEntry *)list_nth(scan->plan.targetlist, i))->expr;
+    int at = 0; /* in the SELECT, which lacks expressions */
+
+    for (int i = 0; i < n_names; ++i) {
+        const char *const name = table_query_name(query, i);
+
+        places[i] = -1;
+        if (name == NULL)
+            continue;
+
+        const Var *const column = (const Var *)((const TargetEntry *)list_nth(scan->plan.targetlist, at++))->expr;
 
         if (!IsA(column, Var) || column->varattno <= 0)
-            return psprintf("Column \"%s\" is computed.", table_query_column(query, i)->name);
+            return psprintf("Column \"%s\" is computed.", name);
         places[i] = column->varattno - 1;
     }
     return NULL;
@@ -65,14 +73,14 @@ static const char *add_table(Search *search, const Scan *scan)
 {
     const RangeTblEntry *const entry = rt_fetch(scan->scanrelid, search->statement->rtable);
     MemoryContext caller = MemoryContextSwitchTo(search->context);
-    const int n_columns = table_query_columns(search->query);
-    ScanTable *const table = (ScanTable *)palloc(offsetof(ScanTable, places) + n_columns * sizeof(AttrNumber));
+    const int n_names = table_query_names(search->query);
+    ScanTable *const table = (ScanTable *)palloc(offsetof(ScanTable, places) + n_names * sizeof(AttrNumber));
 
     table->id = entry->relid;
     search->tables = lappend(search->tables, table);
 
     const char *const obstacle = table_obstacle(entry->relid);
-    const char *const result = obstacle == NULL ? find_places(search->query, scan, n_columns, table->places) : obstacle;
+    const char *const result = obstacle == NULL ? find_places(search->query, scan, n_names, table->places) : obstacle;
 
     MemoryContextSwitchTo(caller);
     return result;

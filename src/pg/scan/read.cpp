@@ -29,8 +29,8 @@ ScanReader *scan_reader_create(const ScanPlan *plan, pg_atomic_uint32 *next_chun
     reader->next_chunk = next_chunk;
     reader->rows = table_rows_create(context, plan->wants);
     reader->decoder = plan->decoder;
-    table_decoder_begin_levels(&reader->decoder, plan->given_bytes > 0 ? plan->given : NULL);
-    reader->fields = (TableField *)palloc(plan->n_columns * sizeof(TableField));
+    table_decoder_begin(&reader->decoder, plan->given_bytes > 0 ? plan->given : NULL);
+    reader->fields = (TableField *)palloc(plan->n_names * sizeof(TableField));
     reader->scratch = AllocSetContextCreate(CurrentMemoryContext, "kmeans row", TABLE_ROW_SIZES);
     reader->relation = -1;
     reader->block_rows = PG_INT64_MAX;
@@ -62,11 +62,11 @@ static void open_relation(ScanReader *reader, int32 index)
                                                     SO_TYPE_TIDRANGESCAN | SO_ALLOW_PAGEMODE | SO_ALLOW_STRAT);
     reader->slot = table_slot_create(relation, NULL);
     reader->relation = index;
-    reader->decoder.places = &plan->places[index * plan->n_columns];
+    reader->decoder.places = &plan->places[index * plan->n_names];
     reader->decoder.last = 0;
-    for (int i = 0; i < plan->n_columns; ++i)
+    for (int i = 0; i < plan->n_names; ++i)
         reader->decoder.last = Max(reader->decoder.last, (AttrNumber)(reader->decoder.places[i] + 1));
-    table_find_fields(&reader->decoder, RelationGetDescr(relation), plan->n_columns, reader->fields);
+    table_find_fields(&reader->decoder, RelationGetDescr(relation), plan->n_names, reader->fields);
     /* Once per process, as in a parallel sequential scan; the scan of a range does not count itself. */
     pgstat_count_heap_scan(relation);
 }

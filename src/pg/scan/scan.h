@@ -18,7 +18,7 @@ extern "C" {
 /* A table of a query's SELECT. */
 struct ScanTable {
     Oid id;
-    AttrNumber places[FLEXIBLE_ARRAY_MEMBER]; /* its columns, from 0, in the order of table_query_column() */
+    AttrNumber places[FLEXIBLE_ARRAY_MEMBER]; /* its columns, from 0, by the numbers of table_query_name() */
 };
 
 /*

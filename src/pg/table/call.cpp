@@ -26,14 +26,14 @@ TableArguments table_arguments(FunctionCallInfo fcinfo, int first)
 {
     const NullableDatum *const given = fcinfo->args + first;
 
-    return {table_call_relation(fcinfo),
-            fcinfo->args[TABLE_FEATURES],
-            given[0],
-            given[1],
-            given[2],
-            given[3],
-            given[4],
-            first + 5};
+    return {.relation = table_call_relation(fcinfo),
+            .features = fcinfo->args[TABLE_FEATURES],
+            .options = given[0],
+            .weight = given[1],
+            .nulls = given[2],
+            .filter = given[3],
+            .memory = given[4],
+            .next = first + 5};
 }
 
 TableCall *table_call_create(void)
@@ -77,23 +77,20 @@ const char *table_nulls_name(TableNulls nulls)
     return pgkm_word_of(&all_nulls, nulls);
 }
 
-/* The column that an argument names; NULL where it names none. */
-static TableColumn *find_column(const TableCall *call, const NullableDatum *name, TableColumnRole role)
-{
-    return name->isnull ? NULL : table_column_find(&call->relation, role, TextDatumGetCString(name->value));
-}
-
 void table_call_find_columns(TableCall *call)
 {
     const TableArguments *const given = &call->arguments;
     const Datum names = pgkm_required(&given->features, "features");
 
-    call->features = table_features_find(&call->relation, DatumGetArrayTypeP(names), &call->n_features);
+    table_features_find(call, &call->relation, DatumGetArrayTypeP(names), given->label);
     table_call_check_model(call);
-    call->weight = find_column(call, &given->weight, TABLE_WEIGHT);
+    call->weight = NULL;
+    if (!given->weight.isnull)
+        call->weight = table_column_find(&call->relation, TABLE_WEIGHT, TextDatumGetCString(given->weight.value));
     call->nulls = (TableNulls)pgkm_word_argument(&given->nulls, "nulls", &all_nulls, TABLE_NULLS_ERROR);
     call->takes_nulls = true;
-    call->filter = find_column(call, &given->filter, TABLE_FILTER);
+    if (!given->filter.isnull)
+        table_filter_find(call, &call->relation, TextDatumGetCString(given->filter.value));
 }
 
 void table_call_find(TableCall *call, TableUse use)

@@ -24,6 +24,7 @@ struct TableArguments {
     NullableDatum nulls = {0, true};
     NullableDatum filter = {0, true};
     NullableDatum memory = {0, true};
+    const char *label = NULL; /* the column for labels, which is no feature */
     int next = 0; /* the argument behind these: the first of the function's own */
 };
 

@@ -35,9 +35,6 @@ extern "C" {
 #include "utils/typcache.h"
 }
 
-/* A column is ours when its comment begins so. Users may write on, or write it themselves. */
-#define OUR_COMMENT "made by pg_kmeans"
-
 void label_target_arguments(LabelTarget *target, FunctionCallInfo fcinfo, int number, const char *usual)
 {
     memset(target, 0, sizeof *target);
@@ -177,7 +174,7 @@ static bool is_ours(Oid table, const char *column)
 {
     const char *const comment = GetComment(table, RelationRelationId, get_attnum(table, column));
 
-    return comment != NULL && strncmp(comment, OUR_COMMENT, strlen(OUR_COMMENT)) == 0;
+    return comment != NULL && strncmp(comment, TABLE_LABEL_COMMENT, strlen(TABLE_LABEL_COMMENT)) == 0;
 }
 
 /* Reads the table directly: the caller may have no right to read a partition by itself. */
@@ -219,7 +216,7 @@ static void check_ownership(LabelTarget *target, const TableRelation *relation)
             (table == relation->id || get_rel_relkind(table) == RELKIND_FOREIGN_TABLE ||
              holds_values(table, target->name)))
             raise_occupied(target, get_rel_name(table),
-                           "It exists, and its comment does not begin with \"" OUR_COMMENT "\".", true);
+                           "It exists, and its comment does not begin with \"" TABLE_LABEL_COMMENT "\".", true);
     }
 }
 
@@ -310,7 +307,7 @@ static void mark(const LabelTarget *target)
         const AttrNumber column = get_attnum(table, target->name);
 
         if (GetComment(table, RelationRelationId, column) == NULL)
-            CreateComments(table, RelationRelationId, column, OUR_COMMENT ", which may replace its values");
+            CreateComments(table, RelationRelationId, column, TABLE_LABEL_COMMENT ", which may replace its values");
     }
 }
 

@@ -129,7 +129,8 @@ static TableQuery query_of(const TableCall *call, const TableWish &wish)
     (TableWish &)query = wish;
     query.relation = &call->relation;
     /* Other servers read rows as they are. */
-    query.on_nodes = wish.on_nodes && call->filter == NULL && call->nulls == TABLE_NULLS_ERROR && !has_categories;
+    query.on_nodes = wish.on_nodes && call->filter == NULL && call->nulls == TABLE_NULLS_ERROR && !has_categories &&
+                     !table_columns_have_expressions(call);
     query.streamed = call->memory == TABLE_MEMORY_STREAM;
     if (query.may_stream && call->nulls == TABLE_NULLS_MEAN) {
         query.may_stream = false;
@@ -138,6 +139,11 @@ static TableQuery query_of(const TableCall *call, const TableWish &wish)
     if (query.may_stream && has_categories) {
         query.may_stream = false;
         query.kept_by = "features of text";
+    }
+    /* Labels that are written by value need SQL that says which rows are skipped. */
+    if (query.may_stream && call->nulls == TABLE_NULLS_SKIP && table_columns_have_expressions(call)) {
+        query.may_stream = false;
+        query.kept_by = "nulls => 'skip' beside expressions";
     }
     if (query.streamed)
         check_may_be_streamed(&query);

@@ -232,6 +232,8 @@ static void check_label_is_no_input(const TableCall *call, const char *label)
 
     for (int i = 0; i < call->n_features; ++i)
         used = used || strcmp(call->features[i].name, label) == 0;
+    for (int i = 0; i < call->n_inputs; ++i)
+        used = used || strcmp(call->inputs[i].name, label) == 0;
     if (used)
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                         errmsg("label column \"%s\" must not be among the features, the weight or the filter", label)));
