@@ -45,6 +45,13 @@ Encoding encoding_of(const TableColumn *column)
     }
 }
 
+const char *encoding_type(Encoding encoding)
+{
+    static const char *const types[] = {"double precision", "timestamp", "interval", "text", "real[]"};
+
+    return types[encoding];
+}
+
 /* --- made --- */
 
 Datum sources_names(const TableColumn *columns, int count)

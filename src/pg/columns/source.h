@@ -18,8 +18,9 @@ enum Encoding {
 
 extern const PgkmWords encoding_words;
 
-/* That of a column. */
+/* That of a column, and a type that has it. */
 Encoding encoding_of(const TableColumn *column);
+const char *encoding_type(Encoding encoding);
 
 struct Source {
     const char *name; /* of the column, or the expression */

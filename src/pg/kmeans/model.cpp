@@ -64,6 +64,7 @@ void pgkm_model_check_size(const PgkmRequest *request, int64 k, int64 n)
 Datum pgkm_model_of_fit(const PgkmResult *result, const PgkmRequest *request, const TableCall *call, TupleDesc tupdesc)
 {
     const bool standardized = result->center != NULL;
+    const bool is_one = result->k == 1 && !standardized; /* it is the mean, and no deviation from it */
     const int32 k = result->k;
     const int32 d = result->d;
     PgkmOptions options = request->kmeans;
@@ -78,8 +79,13 @@ Datum pgkm_model_of_fit(const PgkmResult *result, const PgkmRequest *request, co
          pgkm_array(result->within_ss, {k}), result->inertia, result->n_iter, result->converged != 0, result->n,
          pgkm_word_of(&pgkm_metrics, options.metric), (int64)options.seed, pgkm_array_or_empty(result->center, d),
          pgkm_array_or_empty(result->scale, d),
-         origin_build(tupdesc, &kmeans_kind, &options, call, standardized ? result->center : result->feature_means,
-                      standardized ? result->scale : result->feature_deviations, d),
+         origin_build(tupdesc, &kmeans_kind, &options, call, standardized ? result->center
+                      : is_one     ? NULL
+                                   : result->feature_means,
+                      standardized ? result->scale
+                      : is_one     ? NULL
+                                   : result->feature_deviations,
+                      d),
          pgkm_array_or_empty(call == NULL ? NULL : call->fills, d)});
 }
 

@@ -101,7 +101,10 @@ static void find_source(const RowShape *shape, const Source *source, RowSource *
     found->place = find_place(shape, source->name);
     if (found->place < 0 && !text_is_expression(source->name))
         ereport(ERROR, (errcode(ERRCODE_UNDEFINED_COLUMN), errmsg("the row has no column \"%s\"", source->name),
-                        errdetail("The model has features of it.")));
+                        errdetail("The model has features of it."),
+                        errhint("Where the row has it under another name, rename it in a subquery: FROM (SELECT "
+                                "another AS %s, ... FROM ...) AS t.",
+                                quote_identifier(source->name))));
 
     const Oid type = found->place < 0 ? begin_expression(shape, source, found)
                                       : getBaseType(shape->columns[found->place].type);
@@ -110,7 +113,9 @@ static void find_source(const RowShape *shape, const Source *source, RowSource *
         ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
                         errmsg("column \"%s\" has type %s, which is not what the model was fitted to", source->name,
                                format_type_be(type)),
-                        errdetail("Its encoding in the model is %s.", pgkm_word_of(&encoding_words, source->encoding))));
+                        errdetail("Its encoding in the model is %s.", pgkm_word_of(&encoding_words, source->encoding)),
+                        errhint("Cast it in a subquery: FROM (SELECT %s::%s, ... FROM ...) AS t.",
+                                quote_identifier(source->name), encoding_type(source->encoding))));
     found->cast = source->encoding == ENCODING_VECTOR ? pgkm_cast_make(CurrentMemoryContext, type) : NULL;
 }
 

@@ -84,7 +84,8 @@ static void find_feature(TableColumns *columns, TableColumn *feature, const Tabl
                         errmsg("expression \"%s\" has type %s, which cannot be a feature", text,
                                format_type_be(expression->type)),
                         errdetail("Features are numbers, booleans, text, enumerations, uuids, dates and times, or an "
-                                  "array of numbers or a vector.")));
+                                  "array of numbers or a vector."),
+                        errhint("Cast it, as (%s)::double precision or (%s)::text.", text, text)));
     feature->expression = expression;
 }
 
@@ -154,7 +155,8 @@ static int find_all(TableColumn **features, const TableRelation *of, const char 
     if (count == 0)
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                         errmsg("relation \"%s\" has no columns that can be features", of->name),
-                        errdetail("Keys, labels, and arrays are left out.")));
+                        errdetail("Keys, labels, and arrays are left out."),
+                        errhint("Name the columns.")));
     ereport(NOTICE, (errmsg("the features are %s", names.data)));
     return count;
 }

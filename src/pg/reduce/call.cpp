@@ -57,7 +57,7 @@ static void find_column(ReduceCall *call, const PgkmTerm *term)
     table_feature_find(&table->features[table->n_features++], &table->relation, term->name);
     if (table->features[table->n_features - 1].kind == COLUMN_CATEGORY)
         reduce_raise_at(&call->source.texts, ERRCODE_DATATYPE_MISMATCH, term->place,
-                        psprintf("%s \"%s\" is no number", column_of(call), term->name));
+                        psprintf("\"%s\" is a %s of text, no number", term->name, column_of(call)));
 }
 
 [[noreturn]] static void raise_ambiguous(const char *message)
