@@ -73,7 +73,7 @@ SELECT DISTINCT g, gmm_label(f8, 1) OVER (PARTITION BY g) AS label FROM gmm_poin
 SELECT count(DISTINCT (g, label)) AS pairs FROM (SELECT g, gmm_label(f8, 2, gmm_options(means_init => '{{0,0},{10,10}}')) OVER () AS label FROM gmm_points WHERE f8 IS NOT NULL) AS t;
 
 -- Whole tables.
-SELECT gmm_fit('gmm_points', '{f8}', 2, options => gmm_options(means_init => '{{0,0},{10,10}}', tol => 1e-9))::text = m::text AS same FROM gmm_models WHERE kind = 'full';
+SELECT to_jsonb(gmm_fit('gmm_points', '{f8}', 2, options => gmm_options(means_init => '{{0,0},{10,10}}', tol => 1e-9))) - 'origin' = to_jsonb(m) - 'origin' AS same FROM gmm_models WHERE kind = 'full';
 SELECT (gmm_fit('gmm_points', '{f4}', 2, options => gmm_options(covariance_type => 'diag'))).covariance_type;
 CREATE TABLE gmm_none (f real[]);
 SELECT gmm_fit('gmm_none', '{f}', 2) IS NULL AS none;
@@ -112,10 +112,10 @@ SELECT pg_temp.outcome(query) FROM (VALUES
     ($q$SELECT gmm_label(f8, 2, gmm_options(means_init => '{{1,2}}')) OVER () FROM gmm_points$q$),
     ($q$SELECT gmm_predict(m, '{1}'::real[]) FROM gmm_models$q$),
     ($q$SELECT gmm_score(m, '{3e150,0}'::double precision[]) FROM (SELECT gmm(ARRAY[1, 2], 1, gmm_options(reg_covar => 1e-12)) AS m) AS t$q$),
-    ($q$SELECT gmm_components(ROW(1, 1, 'full', '{1}', '{{0}}', '{{1}}', 0, '{}', 1, true, 0, 0, 1, 0, NULL, NULL, NULL)::gmm_model)$q$),
-    ($q$SELECT gmm_predict(ROW(1, 1, 'full', '{1}', '{{0}}', '{{{-1}}}', 0, '{}', 1, true, 0, 0, 1, 0, NULL, NULL, NULL)::gmm_model, '{1}'::real[])$q$),
-    ($q$SELECT gmm_predict(ROW(1, 1, 'none', '{1}', '{{0}}', '{{{1}}}', 0, '{}', 1, true, 0, 0, 1, 0, NULL, NULL, NULL)::gmm_model, '{1}'::real[])$q$),
-    ($q$SELECT gmm_predict(ROW(1, 1, 'diag', '{0}', '{{0}}', '{{1}}', 0, '{}', 1, true, 0, 0, 1, 0, NULL, NULL, NULL)::gmm_model, '{1}'::real[])$q$),
+    ($q$SELECT gmm_components(ROW(1, 1, 'full', '{1}', '{{0}}', '{{1}}', 0, '{}', 1, true, 0, 0, 1, 0, NULL, NULL, NULL, NULL)::gmm_model)$q$),
+    ($q$SELECT gmm_predict(ROW(1, 1, 'full', '{1}', '{{0}}', '{{{-1}}}', 0, '{}', 1, true, 0, 0, 1, 0, NULL, NULL, NULL, NULL)::gmm_model, '{1}'::real[])$q$),
+    ($q$SELECT gmm_predict(ROW(1, 1, 'none', '{1}', '{{0}}', '{{{1}}}', 0, '{}', 1, true, 0, 0, 1, 0, NULL, NULL, NULL, NULL)::gmm_model, '{1}'::real[])$q$),
+    ($q$SELECT gmm_predict(ROW(1, 1, 'diag', '{0}', '{{0}}', '{{1}}', 0, '{}', 1, true, 0, 0, 1, 0, NULL, NULL, NULL, NULL)::gmm_model, '{1}'::real[])$q$),
     ($q$SELECT gmm_fit('gmm_missing', '{f}', 2)$q$),
     ($q$SELECT gmm_fit('gmm_points', '{f8}', 2, options => gmm_options(covariance_type => 'none'))$q$),
     ($q$SELECT gmm_cluster('gmm_points', '{id}', 2, label_column => 'id')$q$)) AS q (query);

@@ -66,15 +66,23 @@ SELECT (gmm_fit('fill_rows', '{x,y}', 2, nulls => 'skip')).fills AS mixture, (pc
 SELECT pg_temp.outcome(format('SELECT kmeans_predict(jsonb_populate_record(m, ''{"fills": %s}''), ''{NULL,1}''::real[]) FROM fill_models', fills)) FROM unnest(ARRAY['[1]', '[1,null]', '[[1,2]]', '["NaN",1]', '[1,1e200]', 'null']) AS fills;
 SELECT m::text::kmeans_model = m AS kmeans, g::text::gmm_model = g AS mixture, p::text::pca_model = p AS components FROM fill_models;
 
--- The types of an older version lack the field: the library works over them, and reads what was stored then.
+-- The types of an older version lack fields: the library works over them, and reads what was stored then.
 CREATE TABLE fill_older (m kmeans_model, g gmm_model, p pca_model, o kmeans_options);
 BEGIN;
 SET LOCAL allow_system_table_mods = on;
 SET LOCAL client_min_messages = warning;
-CREATE TEMP TABLE fill_types AS
-SELECT oid AS relid, relnatts, (4000000000 + row_number() OVER ())::oid AS aside FROM pg_class WHERE relname IN ('kmeans_model', 'gmm_model', 'pca_model') AND relkind = 'c';
-UPDATE pg_attribute SET attrelid = aside FROM fill_types WHERE attrelid = relid AND attname = 'fills';
-UPDATE pg_class AS c SET relnatts = t.relnatts - 1 FROM fill_types AS t WHERE c.oid = relid;
+CREATE TEMP TABLE fill_fields AS
+SELECT c.oid AS relid, relnatts, attname, attnum, (4000000000 + row_number() OVER ())::oid AS aside FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid
+WHERE relkind = 'c' AND (relname, attname) IN (('kmeans_model', 'fills'), ('gmm_model', 'fills'), ('gmm_model', 'origin'), ('pca_model', 'fills'), ('pca_model', 'origin'), ('kmeans_origin', 'sources'));
+CREATE FUNCTION pg_temp.take_away(fields name[]) RETURNS void LANGUAGE sql AS $$
+    UPDATE pg_attribute AS a SET attrelid = aside FROM fill_fields AS f WHERE attrelid = relid AND a.attnum = f.attnum AND f.attname = ANY (fields);
+    UPDATE pg_class AS c SET relnatts = c.relnatts - n FROM (SELECT relid, count(*) AS n FROM fill_fields WHERE attname = ANY (fields) GROUP BY relid) AS t WHERE c.oid = relid;
+$$;
+CREATE FUNCTION pg_temp.bring_back() RETURNS void LANGUAGE sql AS $$
+    UPDATE pg_attribute SET attrelid = relid FROM fill_fields WHERE attrelid = aside;
+    UPDATE pg_class AS c SET relnatts = f.relnatts FROM fill_fields AS f WHERE c.oid = relid;
+$$;
+SELECT pg_temp.take_away('{fills,origin,sources}');
 INSERT INTO fill_older SELECT kmeans_fit('fill_rows', '{x,y}', 3, nulls => 'mean'), gmm_fit('fill_rows', '{x,y}', 2, nulls => 'mean'), pca_fit('fill_rows', '{x,y}', nulls => 'mean'), kmeans_options(init_model => kmeans_fit('fill_rows', '{x,y}', 3, nulls => 'mean'));
 INSERT INTO fill_older (m, g, p) SELECT kmeans(ARRAY[x, y], 3), gmm(ARRAY[x, y], 2), pca(ARRAY[x, y]) FROM fill_rows WHERE x > 0 AND y > 0;
 SELECT m IS NOT NULL AS whole, kmeans_predict(m, ARRAY[1, 2]) IS NOT NULL AS predicted,
@@ -84,13 +92,21 @@ SELECT n_iter, (SELECT count(*) FROM kmeans_outliers('fill_rows', '{x,y}', m, 1,
 SELECT k FROM kmeans_cluster('fill_rows', '{x,y}', 3, nulls => 'mean', label_column => 'label', overwrite => true);
 SELECT pg_temp.outcome('SELECT kmeans_predict(m, ARRAY[NULL, 2]) FROM fill_older');
 -- the same after an update of the extension
-UPDATE pg_attribute SET attrelid = relid FROM fill_types WHERE attrelid = aside;
-UPDATE pg_class AS c SET relnatts = t.relnatts FROM fill_types AS t WHERE c.oid = relid;
-SELECT (m).fills, (g).fills, (p).fills, (SELECT count(*) FROM kmeans_centroids(m)) AS clusters, (SELECT count(*) FROM kmeans_profile(m)) AS features,
+SELECT pg_temp.bring_back();
+SELECT (m).fills, (g).fills, (p).fills, (g).origin, (p).origin, ((m).origin).sources, (SELECT count(*) FROM kmeans_centroids(m)) AS clusters, (SELECT count(*) FROM kmeans_profile(m)) AS features,
     kmeans_predict(m, ARRAY[1, 2]) IS NOT NULL AS predicted, gmm_predict(g, ARRAY[1, 2]) IS NOT NULL AS component, pca_transform(p, ARRAY[1, 2]) IS NOT NULL AS scores,
     (kmeans_fit('fill_rows', '{x,y}', 3, nulls => 'mean', options => kmeans_options(init_model => (o).init_model))).n_iter FROM fill_older;
 UPDATE fill_older SET m = kmeans_fit('fill_rows', '{x,y}', 3, nulls => 'mean', options => kmeans_options(init_model => m)) WHERE (o).n_init = 1;
-SELECT (m).fills IS NOT NULL AS kept, pg_temp.outcome('SELECT kmeans_predict(m, ARRAY[NULL, 2]) IS NOT NULL FROM fill_older WHERE (o).n_init = 1') AS predicted FROM fill_older WHERE (o).n_init = 1;
+SELECT (m).fills IS NOT NULL AS kept, pg_temp.outcome('SELECT kmeans_predict(m, ARRAY[NULL, 2]) IS NOT NULL FROM fill_older WHERE (o).n_init = 1') AS predicted, ((m).origin).sources FROM fill_older WHERE (o).n_init = 1;
+-- a version that had fills, but mixtures and PCA without origins, and origins without sources
+TRUNCATE fill_older;
+SELECT pg_temp.take_away('{origin,sources}');
+INSERT INTO fill_older SELECT kmeans_fit('fill_rows', '{x,y}', 3, nulls => 'mean'), gmm_fit('fill_rows', '{x,y}', 2, nulls => 'mean'), pca_fit('fill_rows', '{x,y}', nulls => 'mean');
+SELECT (m).fills = (g).fills AND (g).fills = (p).fills AS fills, kmeans_predict(m, ARRAY[NULL, 2]) IS NOT NULL AS predicted, gmm_predict(g, ARRAY[NULL, 2]) IS NOT NULL AS component, pca_transform(p, ARRAY[NULL, 2]) IS NOT NULL AS scores,
+    (SELECT count(*) FROM kmeans_outliers('fill_rows', '{x,y}', m, 1)) > 0 AS outliers FROM fill_older;
+SELECT pg_temp.bring_back();
+SELECT m = n AS same, (g).origin, (p).origin, ((m).origin).sources, ((n).origin).sources AS now, (SELECT count(*) FROM kmeans_outliers('fill_rows', NULL, m, 1)) > 0 AS outliers, kmeans_predict(m, ARRAY[NULL, 2]) = kmeans_predict(n, ARRAY[NULL, 2]) AS predicted
+FROM fill_older, LATERAL (SELECT kmeans_fit('fill_rows', '{x,y}', 3, nulls => 'mean') AS n) AS s;
 ROLLBACK;
 -- a type without a field that every version has is altered
 BEGIN;

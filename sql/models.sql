@@ -5,12 +5,12 @@ INSERT INTO models SELECT format('%s %s', metric, standardize), kmeans(f, 3, kme
 FROM model_rows, unnest(ARRAY['l2', 'cosine']) AS metric, unnest(ARRAY[false, true]) AS standardize WHERE i % 7 > 0 GROUP BY metric, standardize;
 INSERT INTO models SELECT 'fit', m FROM kmeans_fit('model_rows', '{f}', 2) AS m;
 INSERT INTO models SELECT 'window', kmeans(f, 1) OVER () FROM model_rows LIMIT 1;
-SELECT name, m IS NOT NULL AS whole, (m).center = '{0,0}' AND (m).scale = '{1,1}' AS as_it_is FROM models ORDER BY name;
+SELECT name, m IS NOT NULL AS whole, (m).center = '{}' AND (m).scale = '{}' AS as_it_is FROM models ORDER BY name;
 CREATE TABLE other_models (x gmm_model CHECK (x IS NOT NULL), p pca_model CHECK (p IS NOT NULL));
 INSERT INTO other_models SELECT gmm(f, 2, gmm_options(kind)), pca(f, pca_options(whiten => kind = 'full', standardize => kind = 'tied'))
 FROM model_rows, unnest(ARRAY['full', 'tied', 'diag', 'spherical']) AS kind GROUP BY kind;
 INSERT INTO other_models SELECT x, p FROM gmm_fit('model_rows', '{f}', 2) AS x, pca_fit('model_rows', '{f}') AS p;
-SELECT count(*), count(*) FILTER (WHERE (p).scale = '{1,1}') AS as_it_is FROM other_models;
+SELECT count(*), count(*) FILTER (WHERE (p).scale = '{}') AS as_it_is FROM other_models;
 -- a group without rows is filtered
 SELECT g, (m).n, (p).n, (x).n FROM (SELECT g, kmeans(f, 2) FILTER (WHERE g > 0) AS m, pca(f) FILTER (WHERE g > 0) AS p, gmm(f, 2) FILTER (WHERE g > 0) AS x FROM model_rows GROUP BY g) AS s
 WHERE m IS NOT NULL AND p IS NOT NULL AND x IS NOT NULL ORDER BY g;

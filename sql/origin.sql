@@ -35,8 +35,8 @@ FROM (SELECT avg("Width") AS a, avg(y) AS b, stddev_pop("Width") AS c, stddev_po
     kmeans_profile(m) AS p JOIN kmeans_centroids(m) AS c USING (cluster_id), LATERAL (SELECT CASE feature WHEN 'y' THEN b ELSE a END AS avg, CASE feature WHEN 'y' THEN e ELSE c END AS dev) AS q;
 SELECT DISTINCT feature FROM kmeans_fit('origin_rows', '{f}', 3) AS m, kmeans_profile(m) ORDER BY feature;
 SELECT feature, round(overall_mean::numeric, 6) AS mean, deviations FROM kmeans_profile(ROW(2, 2, '{{0,1},{8,3}}', '{1,3}', '{0,0}', 0, 1, true, 4, 'l2', 0, NULL, NULL, NULL, NULL)::kmeans_model) WHERE cluster_id = 0;
-SELECT kmeans_profile(ROW(1, 2, '{{0,1}}', '{1}', '{0}', 0, 1, true, 4, 'l2', 0, NULL, NULL, ROW('{a,NULL}', NULL, NULL, NULL, NULL, NULL), NULL)::kmeans_model);
-SELECT kmeans_profile(ROW(1, 2, '{{0,1}}', '{1}', '{0}', 0, 1, true, 4, 'l2', 0, NULL, NULL, ROW(NULL, NULL, NULL, NULL, '{1}', NULL), NULL)::kmeans_model);
+SELECT kmeans_profile(ROW(1, 2, '{{0,1}}', '{1}', '{0}', 0, 1, true, 4, 'l2', 0, NULL, NULL, ROW('{a,NULL}', NULL, NULL, NULL, NULL, NULL, NULL), NULL)::kmeans_model);
+SELECT kmeans_profile(ROW(1, 2, '{{0,1}}', '{1}', '{0}', 0, 1, true, 4, 'l2', 0, NULL, NULL, ROW(NULL, NULL, NULL, NULL, '{1}', NULL, NULL), NULL)::kmeans_model);
 SELECT count(*) FROM kmeans_profile(NULL);
 
 -- kmeans_outliers
@@ -46,7 +46,7 @@ SELECT r."Width", r.y, o.cluster_id, o.distance = kmeans_distance(m, ARRAY[r."Wi
 FROM origin_models, kmeans_outliers('origin_rows', '{Width,y}', m, nulls => 'skip') AS o JOIN origin_rows AS r ON r.ctid = o.row_ctid ORDER BY o.score DESC;
 SELECT count(*), every(o.score > 0.5) AS far, (SELECT count(*) FROM origin_rows WHERE chosen AND "Width" IS NOT NULL) AS rows FROM origin_models, kmeans_outliers('origin_rows', '{Width,y}', m, 0.5, filter => 'chosen', nulls => 'skip') AS o;
 SELECT count(*) = (SELECT count(*) FROM origin_rows, origin_models WHERE f IS NOT NULL AND kmeans_distance(m, f) / sqrt((m).within_ss[kmeans_predict(m, f) + 1] / (m).size[kmeans_predict(m, f) + 1]) > 1.2) AS as_plain
-FROM origin_models, kmeans_outliers('origin_rows', '{f}', jsonb_populate_record(m, '{"origin": {"features": ["f"]}}'), 1.2);
+FROM origin_models, kmeans_outliers('origin_rows', '{f}', jsonb_populate_record(m, '{"origin": {"features": ["f"], "sources": null}}'), 1.2);
 -- cosine, standardized
 SELECT count(*) = (SELECT count(*) FROM origin_rows, (SELECT kmeans_fit('origin_rows', '{f}', 3, options => kmeans_options(standardize => true, metric => 'cosine')) AS m) AS s
     WHERE f IS NOT NULL AND sqrt(2 * kmeans_distance(m, f) / ((m).within_ss[kmeans_predict(m, f) + 1] / (m).size[kmeans_predict(m, f) + 1])) > 1.5) AS as_plain
@@ -57,6 +57,8 @@ CREATE VIEW origin_view AS SELECT * FROM origin_rows;
 SELECT kmeans_outliers('origin_view', '{Width,y}', m) FROM origin_models;
 SELECT kmeans_outliers('origin_rows', '{Width,y}', m) FROM origin_models;
 SELECT kmeans_outliers('origin_rows', '{y}', jsonb_populate_record(m, '{"origin": {"features": ["y"]}}')) FROM origin_models;
+SELECT kmeans_outliers('origin_rows', '{y}', jsonb_populate_record(m, '{"origin": {"features": ["y"], "sources": null}}')) FROM origin_models;
+SELECT kmeans_outliers('origin_rows', '{y}', jsonb_populate_record(m, '{"origin": {"features": null}}')) FROM origin_models;
 SELECT kmeans_outliers('origin_rows', '{y}', NULL);
 SELECT every(o.score > 3) AS far, count(*) > 0 AS any, array_agg(o) = (SELECT array_agg(p) FROM origin_models, kmeans_outliers('origin_rows', '{Width,y}', m, nulls => 'skip') AS p) AS usual
 FROM origin_models, kmeans_outliers('origin_rows', '{Width,y}', m, NULL, nulls => 'skip') AS o;

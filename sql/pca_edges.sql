@@ -45,7 +45,7 @@ ALTER TYPE pca_model ADD ATTRIBUTE remark text;
 SAVEPOINT altered;
 SELECT pca(ARRAY[1, 2]);
 ROLLBACK TO altered;
-SELECT pca_transform(ROW(1, 1, '{0}', NULL, '{{1}}', '{1}', '{1}', '{1}', 5, false, NULL, 'x'), ARRAY[1]);
+SELECT pca_transform(ROW(1, 1, '{0}', NULL, '{{1}}', '{1}', '{1}', '{1}', 5, false, NULL, NULL, 'x'), ARRAY[1]);
 ROLLBACK;
 
 -- Whole numbers beside an offset that leaves them exact; the smallest numbers there are.

@@ -9,7 +9,7 @@ FROM update_rows, unnest(ARRAY[false, true]) AS units, unnest(ARRAY['l2', 'cosin
 -- beside the plain sums over all rows: those of the fit and those that came, each in the cluster of the old model
 CREATE VIEW update_plain AS
 WITH rows AS (
-    SELECT units, distance, kmeans_predict(m, ARRAY[x, y]) AS j, (x - (m).center[1]) / (m).scale[1] AS u, (y - (m).center[2]) / (m).scale[2] AS v FROM update_rows, update_models
+    SELECT units, distance, kmeans_predict(m, ARRAY[x, y]) AS j, (x - coalesce((m).center[1], 0)) / coalesce((m).scale[1], 1) AS u, (y - coalesce((m).center[2], 0)) / coalesce((m).scale[2], 1) AS v FROM update_rows, update_models
 ), spaced AS (
     SELECT units, distance, j, u / l AS u, v / l AS v FROM rows, LATERAL (SELECT CASE distance WHEN 'l2' THEN 1 ELSE sqrt(u * u + v * v) END AS l) AS s
 ), means AS (

@@ -43,7 +43,7 @@ CREATE TEMP TABLE kmeans_model_in (v kmeans_model); CREATE TEMP TABLE gmm_model_
 KINDS = ["full", "tied", "diag", "spherical"]
 # A model without the options of its origin: the server itself answers XX000 to a jsonb of another version.
 PLAIN = ("ROW((m).k, (m).d, (m).centroids, (m).size, (m).within_ss, (m).inertia, (m).n_iter, (m).converged, (m).n, (m).metric, (m).seed, (m).center, (m).scale, "
-         "ROW('{a,b,c}'::text[], 'r', NULL, NULL, ((m).origin).means, ((m).origin).deviations)::kmeans_origin, (m).fills)::kmeans_model")
+         "ROW('{a,b,c}'::text[], 'r', NULL, NULL, ((m).origin).means, ((m).origin).deviations, NULL)::kmeans_origin, (m).fills)::kmeans_model")
 # Valid values of each kind, as bytes.
 CORPUS = {
     "state": ["pg_temp.state_of(f::real[], 2) FROM r", "pg_temp.state_of(f, 2, kmeans_options(seed => 3), w) FROM r",

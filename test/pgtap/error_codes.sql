@@ -2,7 +2,7 @@
 BEGIN;
 SELECT plan(103);
 
-CREATE TABLE code_rows (id serial, f8 double precision[], f4 real[], x real, y double precision, t text);
+CREATE TABLE code_rows (id serial, f8 double precision[], f4 real[], x real, y double precision, t text, j jsonb);
 CREATE MATERIALIZED VIEW code_matview AS SELECT 1::real AS x;
 CREATE VIEW code_view AS SELECT 1::real AS x;
 CREATE SEQUENCE code_sequence;
@@ -53,13 +53,13 @@ SELECT throws_ok(call, code, NULL, call) FROM (VALUES
     ($$SELECT kmeans_tree('code_rows', '{f8}', '{2}', options => kmeans_options(metric => 'l1'))$$, '22023'), ($$SELECT kmeans_tree('nowhere', '{f8}', '{2}')$$, '42P01'),
     ($$SELECT kmeans_tree('code_rows', '{f8}', '{2}', memory => 'loaded')$$, '55000'), ($$SELECT kmeans_sweep('code_rows', '{f8}', 1, 2, sample => -1)$$, '22023'),
     ($$SELECT gmm_sweep('code_rows', '{f8}', 2, 1)$$, '22023'), ($$SELECT gmm_sweep('code_rows', '{f8}', NULL, 1)$$, '22023'),
-    ($$SELECT gmm_sweep('code_rows', '{t}', 1, 2)$$, '42804'), ($$SELECT gmm_sweep('code_rows', NULL, 1, 2)$$, '22004')) AS v (call, code);
+    ($$SELECT gmm_sweep('code_rows', '{j}', 1, 2)$$, '42804'), ($$SELECT gmm_sweep('code_rows', NULL, 1, 2)$$, '22004')) AS v (call, code);
 
 -- Names
 SELECT throws_ok($$SELECT kmeans_fit('nowhere', '{x}', 1)$$, '42P01', NULL, 'unknown table');
 SELECT throws_ok($$SELECT kmeans_fit('nowhere.code_rows', '{x}', 1)$$, '3F000', NULL, 'unknown schema');
 SELECT throws_ok($$SELECT kmeans_fit('code_rows', '{nowhere}', 1)$$, '42703', NULL, 'unknown column');
-SELECT throws_ok($$SELECT kmeans_fit('code_rows', '{t}', 1)$$, '42804', NULL, 'a column that is no number');
+SELECT throws_ok($$SELECT kmeans_fit('code_rows', '{j}', 1)$$, '42804', NULL, 'a column that is no feature');
 SELECT throws_ok($$SELECT kmeans_fit('code_sequence', '{last_value}', 1)$$, '42809', NULL, 'a sequence');
 SELECT throws_ok($$SELECT kmeans_labels('code_view', '{x}', 1)$$, '42809', NULL, 'labels of a view');
 SELECT throws_ok($$SELECT kmeans_cluster('code_matview', '{x}', 1)$$, '42809', NULL, 'update of a materialized view');

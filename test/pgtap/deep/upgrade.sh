@@ -67,17 +67,23 @@ said=$({ cat "$folder/calls.sql" | sed 's/$/;/' && echo "SELECT 'still here';"; 
 grep -qx 'still here' <<<"$said" && ! grep -qE 'server closed|terminat|XX000' <<<"$said"
 result $? "$(wc -l <"$folder/calls.sql") functions with NULLs"
 
-# What an update script adds to the types: the attributes that the new one has more.
+# What an update script adds: the types, and the attributes of types, that the new one has more.
 query -d postgres -c "DROP DATABASE IF EXISTS pgtap_upgrade_new" -c "CREATE DATABASE pgtap_upgrade_new"
 query -d pgtap_upgrade_new -c "CREATE EXTENSION pg_kmeans"
+composites="FROM pg_type AS t JOIN pg_attribute AS a ON a.attrelid = t.typrelid AND a.attnum > 0 AND NOT a.attisdropped
+            JOIN pg_depend AS e ON e.classid = 'pg_type'::regclass AND e.objid = t.oid AND e.deptype = 'e'
+            WHERE t.typtype = 'c' AND t.typname NOT LIKE '%options'"
+made="SELECT format('CREATE TYPE %I AS (%s)', t.typname, string_agg(format('%I %s', a.attname, format_type(a.atttypid, a.atttypmod)), ', ' ORDER BY a.attnum)) $composites GROUP BY t.oid"
+known=$(query -c "SELECT array_agg(DISTINCT t.typname) $composites")
+query -d pgtap_upgrade_new -c "$made HAVING t.typname <> ALL ('$known') ORDER BY t.oid" >"$folder/types"
+while read -r type; do query -c "$type"; done <"$folder/types"
 attributes="SELECT t.typname, a.attname, format_type(a.atttypid, a.atttypmod)
-            FROM pg_type AS t JOIN pg_attribute AS a ON a.attrelid = t.typrelid AND a.attnum > 0 AND NOT a.attisdropped
-            WHERE t.typname IN ('kmeans_model', 'gmm_model', 'pca_model') ORDER BY t.typname, a.attnum"
+            $composites AND t.typname = ANY ('$known') ORDER BY t.typname, a.attnum"
 comm -13 <(query -F ' ' -c "$attributes" | sort) <(query -d pgtap_upgrade_new -F ' ' -c "$attributes" | sort) >"$folder/added"
 while read -r type attribute kind; do
     query -c "ALTER TYPE $type ADD ATTRIBUTE $attribute $kind"
 done <"$folder/added"
-is "$(answers)" "$wanted" "the same answers when the types have $(wc -l <"$folder/added") attributes more"
+is "$(answers)" "$wanted" "the same answers with $(wc -l <"$folder/types") types and $(wc -l <"$folder/added") attributes more"
 
 pg_dump -Fc -t 'up_*' -f "$folder/dump" && pg_restore -d pgtap_upgrade_new --no-owner "$folder/dump"
 result $? 'a dump is restored beside the new script'
