@@ -118,9 +118,9 @@ extern "C" {
 /* 18 tells columns of RETURNING old from others (80feb727c869); 16 says which outer joins make a column NULL
  * (2489d76c4906). */
 #if PG_VERSION_NUM >= 180000
-#define pgkm_expand_entry(entry, whole, names, columns)                                                        \
-    expandRTE(entry, (whole)->varno, (whole)->varlevelsup, (whole)->varreturningtype, (whole)->location, false, \
-              names, columns)
+#define pgkm_expand_entry(entry, whole, names, columns)                                                                \
+    expandRTE(entry, (whole)->varno, (whole)->varlevelsup, (whole)->varreturningtype, (whole)->location, false, names, \
+              columns)
 #else
 #define pgkm_expand_entry(entry, whole, names, columns) \
     expandRTE(entry, (whole)->varno, (whole)->varlevelsup, (whole)->location, false, names, columns)

@@ -19,7 +19,7 @@ enum TableColumnKind {
 struct TableColumn {
     const char *name; /* or the expression as it was given */
     TableColumnKind kind;
-    Oid type; /* domains resolved; of an array its element's, of a vector float4 */
+    Oid type;                            /* domains resolved; of an array its element's, of a vector float4 */
     const Expression *expression = NULL; /* its inputs are those of the query (TableColumns); NULL: it is a column */
 };
 
@@ -45,8 +45,8 @@ bool table_columns_are_single(const TableColumn *columns, int count);
 /* Whether one of them is a category. */
 bool table_columns_have_categories(const TableColumn *columns, int count);
 
-/* The bytes that tell the values of a category apart, of a text its own. They lie in the value, in `room`, or, of a value
- * that is out of line or compressed, in the current memory context. */
+/* The bytes that tell the values of a category apart, of a text its own. They lie in the value, in `room`, or, of a
+ * value that is out of line or compressed, in the current memory context. */
 struct CategoryKey {
     const char *bytes;
     int32 length;

@@ -28,7 +28,7 @@ struct Level {
 struct LevelSet {
     Oid type;
     const char *name;
-    bool is_given; /* there are no others */
+    bool is_given;   /* there are no others */
     int32 null_code; /* -1: NULL is no level */
     int32 n;         /* codes: levels, and NULL if it is one */
     int32 capacity;
@@ -319,13 +319,12 @@ static Datum join_column(LevelsFound *found, Levels *const *of_processes, int n_
         int32 *const places = (int32 *)palloc((set->n + 1) * sizeof(int32));
 
         for (int32 j = 0; j < set->n; ++j)
-            places[j] = j == set->null_code
-                            ? n_texts
-                            : (int32)(std::lower_bound(texts, end, set->list[j].text,
-                                                       [](const CategoryKey &a, const CategoryKey &b) {
-                                                           return compare_texts(a, b) < 0;
-                                                       }) -
-                                      texts);
+            places[j] = j == set->null_code ? n_texts
+                                            : (int32)(std::lower_bound(texts, end, set->list[j].text,
+                                                                       [](const CategoryKey &a, const CategoryKey &b) {
+                                                                           return compare_texts(a, b) < 0;
+                                                                       }) -
+                                                      texts);
         found->places[p * found->count + i] = places;
     }
 
@@ -339,8 +338,7 @@ static Datum join_column(LevelsFound *found, Levels *const *of_processes, int n_
     nulls[n_texts] = true;
     if (extent == 0)
         return PointerGetDatum(construct_empty_array(TEXTOID));
-    return PointerGetDatum(
-        construct_md_array(values, nulls, 1, &extent, &bound, TEXTOID, -1, false, TYPALIGN_INT));
+    return PointerGetDatum(construct_md_array(values, nulls, 1, &extent, &bound, TEXTOID, -1, false, TYPALIGN_INT));
 }
 
 LevelsFound *levels_join(const TableColumn *columns, Levels *const *of_processes, int n_processes)

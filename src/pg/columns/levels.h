@@ -36,8 +36,8 @@ struct LevelsFound {
     int32 **places;      /* of column i of process p, [p * count + i]: the place of each code; NULL for a number */
 };
 
-/* Of so many processes, in the current memory context. 54011, with the number of its levels, where a column has more than
- * pg_kmeans.max_levels. */
+/* Of so many processes, in the current memory context. 54011, with the number of its levels, where a column has more
+ * than pg_kmeans.max_levels. */
 LevelsFound *levels_join(const TableColumn *columns, Levels *const *of_processes, int n_processes);
 
 /* Writes n rows of codes of a process as features. Calls nothing of the server. */

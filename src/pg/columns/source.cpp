@@ -88,8 +88,9 @@ Datum sources_build(const TableColumn *columns, int count, const Datum *levels, 
     for (int i = 0; i < count; ++i) {
         const bool is_category = columns[i].kind == COLUMN_CATEGORY;
 
-        made[i] = pgkm_composite_make(desc, {type_name(&columns[i]), pgkm_word_of(&encoding_words, encoding_of(&columns[i])),
-                                             is_category ? levels[i] : PointerGetDatum(construct_empty_array(TEXTOID))});
+        made[i] =
+            pgkm_composite_make(desc, {type_name(&columns[i]), pgkm_word_of(&encoding_words, encoding_of(&columns[i])),
+                                       is_category ? levels[i] : PointerGetDatum(construct_empty_array(TEXTOID))});
     }
     ReleaseTupleDesc(desc);
     return PointerGetDatum(construct_array(made, count, type, -1, false, TYPALIGN_DOUBLE));
@@ -206,10 +207,11 @@ const Sources *sources_read(const PgkmModelFields *of, const NullableDatum *name
 static const char *level_name(const Source *source, int32 place)
 {
     bool isnull;
-    const Datum level = array_ref(DatumGetArrayTypeP(source->levels), 1, &(int &)(++place), -1, -1, false,
-                                  TYPALIGN_INT, &isnull);
+    const Datum level =
+        array_ref(DatumGetArrayTypeP(source->levels), 1, &(int &)(++place), -1, -1, false, TYPALIGN_INT, &isnull);
 
-    return isnull ? psprintf("%s IS NULL", source->name) : psprintf("%s = %s", source->name, TextDatumGetCString(level));
+    return isnull ? psprintf("%s IS NULL", source->name)
+                  : psprintf("%s = %s", source->name, TextDatumGetCString(level));
 }
 
 const char *sources_feature_name(const Sources *sources, int32 f)

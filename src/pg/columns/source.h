@@ -35,8 +35,8 @@ struct Sources {
     bool is_real; /* the fit has rounded rows to float32 */
 };
 
-/* The fields `features` (text[]) and `sources` (kmeans_source[]) of an origin: an element for each column. In the current
- * memory context. */
+/* The fields `features` (text[]) and `sources` (kmeans_source[]) of an origin: an element for each column. In the
+ * current memory context. */
 Datum sources_names(const TableColumn *columns, int count);
 Datum sources_build(const TableColumn *columns, int count, const Datum *levels, Oid type);
 

@@ -23,8 +23,8 @@ static void append_conditions(StringInfo sql, const TableCall *call)
     if (call->weight != NULL)
         appendStringInfo(sql, "%s OPERATOR(pg_catalog.>) 0 AND ", quote_identifier(call->weight->name));
     if (call->filter != NULL)
-        appendStringInfo(sql, "(%s) AND ", call->filter->expression == NULL ? quote_identifier(call->filter->name)
-                                                                          : call->filter->name);
+        appendStringInfo(sql, "(%s) AND ",
+                         call->filter->expression == NULL ? quote_identifier(call->filter->name) : call->filter->name);
     if (call->nulls != TABLE_NULLS_SKIP)
         return;
     if (table_columns_have_expressions(call))
@@ -74,8 +74,7 @@ static const LabelExpression *labels_by_value(const TableCall *call, const PgkmR
     append_conditions(&condition, call);
     appendStringInfoString(&condition, "true");
     *labels = {condition.data, table_find_function(schema, "pgkm_row_kmeans_predict", types, lengthof(types)),
-               names_read(call), tupdesc->tdtypeid,
-               pgkm_model_of_fit(result, &call->request, call, tupdesc)};
+               names_read(call), tupdesc->tdtypeid, pgkm_model_of_fit(result, &call->request, call, tupdesc)};
     return labels;
 }
 

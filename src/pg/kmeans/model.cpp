@@ -73,20 +73,20 @@ Datum pgkm_model_of_fit(const PgkmResult *result, const PgkmRequest *request, co
     pgkm_model_check_size(request, k, k); /* a radius may have asked for more clusters than were known before the fit */
 
     /* No field is NULL, so that `model IS NOT NULL` tells whether there is a model. */
-    return pgkm_composite_make(
-        tupdesc,
-        {k, d, pgkm_array(result->centroids, {k, d}), pgkm_array(result->sizes, {k}),
-         pgkm_array(result->within_ss, {k}), result->inertia, result->n_iter, result->converged != 0, result->n,
-         pgkm_word_of(&pgkm_metrics, options.metric), (int64)options.seed, pgkm_array_or_empty(result->center, d),
-         pgkm_array_or_empty(result->scale, d),
-         origin_build(tupdesc, &kmeans_kind, &options, call, standardized ? result->center
-                      : is_one     ? NULL
-                                   : result->feature_means,
-                      standardized ? result->scale
-                      : is_one     ? NULL
-                                   : result->feature_deviations,
-                      d),
-         pgkm_array_or_empty(call == NULL ? NULL : call->fills, d)});
+    return pgkm_composite_make(tupdesc, {k, d, pgkm_array(result->centroids, {k, d}), pgkm_array(result->sizes, {k}),
+                                         pgkm_array(result->within_ss, {k}), result->inertia, result->n_iter,
+                                         result->converged != 0, result->n, pgkm_word_of(&pgkm_metrics, options.metric),
+                                         (int64)options.seed, pgkm_array_or_empty(result->center, d),
+                                         pgkm_array_or_empty(result->scale, d),
+                                         origin_build(tupdesc, &kmeans_kind, &options, call,
+                                                      standardized ? result->center
+                                                      : is_one     ? NULL
+                                                                   : result->feature_means,
+                                                      standardized ? result->scale
+                                                      : is_one     ? NULL
+                                                                   : result->feature_deviations,
+                                                      d),
+                                         pgkm_array_or_empty(call == NULL ? NULL : call->fills, d)});
 }
 
 /* --- reading --- */

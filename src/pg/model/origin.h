@@ -7,17 +7,17 @@
 #include "pg/columns/source.h"
 #include "pg/fit/fit.h"
 
-/* The field `origin` of a model of this row type; NULL where an older one lacks it. `options` are those that the fit took.
- * An aggregate (call NULL) knows neither names nor, as it is immutable, the time. The means and deviations, d of each,
- * are NULL where they are not known. */
+/* The field `origin` of a model of this row type; NULL where an older one lacks it. `options` are those that the fit
+ * took. An aggregate (call NULL) knows neither names nor, as it is immutable, the time. The means and deviations, d of
+ * each, are NULL where they are not known. */
 PgkmValue origin_build(TupleDesc model, const FitKind *kind, const void *options, const TableCall *call,
                        const double *means, const double *deviations, int32 d);
 
-/* What the origin of a model of d features says, checked: 22023 where it does not fit. `sources` are NULL where it has no
- * names, as that of an aggregate. In the current memory context. */
+/* What the origin of a model of d features says, checked: 22023 where it does not fit. `sources` are NULL where it has
+ * no names, as that of an aggregate. In the current memory context. */
 struct Origin {
     const Sources *sources;
-    Datum names;          /* text[]; 0: none */
+    Datum names;           /* text[]; 0: none */
     bool was_standardized; /* as a model with means 0 and deviations 1 does not show otherwise */
 };
 Origin origin_read(const PgkmModelFields *from, int32 d);

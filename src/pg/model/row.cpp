@@ -22,10 +22,10 @@ extern "C" {
 struct RowSource {
     int place; /* -1: it is computed */
     TableColumn column;
-    PgkmCast *cast;          /* of a vector */
-    ExpressionState *state;  /* of an expression */
+    PgkmCast *cast;         /* of a vector */
+    ExpressionState *state; /* of an expression */
     int n_inputs;
-    int *inputs;             /* their places */
+    int *inputs; /* their places */
     Datum *values;
     bool *nulls;
 };
@@ -45,11 +45,10 @@ typedef ExpressionColumns RowShape;
 
 [[noreturn]] static void raise_nameless(const PgkmCompositeType *type)
 {
-    ereport(ERROR,
-            (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("the model does not know its columns"),
-             errdetail("The origin of this %s names no columns, or not as many as it has features.", type->name),
-             errhint("Pass the features as an array, ARRAY[x, y], or name them by jsonb_populate_record(model, "
-                     "'{\"origin\": {\"features\": [\"x\", \"y\"]}}').")));
+    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("the model does not know its columns"),
+                    errdetail("The origin of this %s names no columns, or not as many as it has features.", type->name),
+                    errhint("Pass the features as an array, ARRAY[x, y], or name them by jsonb_populate_record(model, "
+                            "'{\"origin\": {\"features\": [\"x\", \"y\"]}}').")));
     pg_unreachable();
 }
 
@@ -106,8 +105,8 @@ static void find_source(const RowShape *shape, const Source *source, RowSource *
                                 "another AS %s, ... FROM ...) AS t.",
                                 quote_identifier(source->name))));
 
-    const Oid type = found->place < 0 ? begin_expression(shape, source, found)
-                                      : getBaseType(shape->columns[found->place].type);
+    const Oid type =
+        found->place < 0 ? begin_expression(shape, source, found) : getBaseType(shape->columns[found->place].type);
 
     if (!column_classify(&found->column, source->name, type) || encoding_of(&found->column) != source->encoding)
         ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
@@ -183,8 +182,7 @@ static RowMap *map_of_type(ModelColumns *columns, Oid type, int32 typmod, uint64
         const Form_pg_attribute attribute = TupleDescAttr(desc, i);
 
         if (!attribute->attisdropped)
-            list[i] = {NameStr(attribute->attname), attribute->atttypid, attribute->atttypmod,
-                       attribute->attcollation};
+            list[i] = {NameStr(attribute->attname), attribute->atttypid, attribute->atttypmod, attribute->attcollation};
     }
 
     const RowShape shape = {list, desc->natts, "the row"};
@@ -297,8 +295,8 @@ double *model_row(FunctionCallInfo fcinfo, int number, int32 d, const double *fi
         read_sources(columns, fcinfo->args[number - 1].value, d);
 
     const Sources *const sources = columns->sources;
-    const RowMap *const map = is_columns ? open_columns(fcinfo, number, columns)
-                                         : open_composite(fcinfo->args[number].value, columns);
+    const RowMap *const map =
+        is_columns ? open_columns(fcinfo, number, columns) : open_composite(fcinfo->args[number].value, columns);
 
     if (sources->list[0].encoding == ENCODING_VECTOR)
         return pgkm_read_array(pgkm_cast_value(map->list[0].cast, value_of(map, &map->list[0])), d, "feature", element,

@@ -90,9 +90,9 @@ static bool estimate_labels(SupportRequestRows *request)
 }
 
 /*
- * pgkm_plan_support(request internal) -> internal: how many rows kmeans_labels and gmm_labels return, or a call with the
- * columns of a row in its place; else NULL, for there is nothing to say. The planner asks before it chooses paths, and so the library, with its hooks, is there when
- * it does.
+ * pgkm_plan_support(request internal) -> internal: how many rows kmeans_labels and gmm_labels return, or a call with
+ * the columns of a row in its place; else NULL, for there is nothing to say. The planner asks before it chooses paths,
+ * and so the library, with its hooks, is there when it does.
  */
 Datum pgkm_plan_support(PG_FUNCTION_ARGS)
 {

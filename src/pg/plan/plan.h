@@ -36,8 +36,8 @@ void fit_once_keep(RelOptInfo *rel, const RangeTblEntry *rte);
  */
 extern const CustomScanMethods labels_scan_methods;
 
-/* A call of a function of a model and a row, as kmeans_predict(m, t), with the row's columns in its place; NULL where they
- * are not known, or too many. */
+/* A call of a function of a model and a row, as kmeans_predict(m, t), with the row's columns in its place; NULL where
+ * they are not known, or too many. */
 Node *pgkm_plan_row_call(SupportRequestSimplify *request);
 
 /* Whether `function` is written in C with one of these symbols. */

@@ -1,8 +1,8 @@
 /*
  * row_call.cpp - calls with a whole row become calls with its columns.
  *
- * kmeans_predict(m, t) would have the server make a composite value of each row of t, with what lies out of line fetched
- * and decompressed, whatever the model reads of it. So while a query is planned, the call becomes
+ * kmeans_predict(m, t) would have the server make a composite value of each row of t, with what lies out of line
+ * fetched and decompressed, whatever the model reads of it. So while a query is planned, the call becomes
  *
  *   pgkm_row_kmeans_predict(m, '{a,b,c}', t.a, t.b, t.c)
  *

@@ -16,7 +16,7 @@ struct TableComputed {
     int column; /* its number */
     ExpressionState *state;
     int n_inputs;
-    int *inputs; /* their numbers */
+    int *inputs;   /* their numbers */
     Datum *values; /* of the inputs, in a row */
     bool *nulls;
     NullableDatum result; /* of that row */

@@ -47,8 +47,7 @@ static int input_of(TableColumns *columns, const ExpressionColumn *column)
         if (strcmp(columns->inputs[i].name, column->name) == 0)
             return i;
 
-    ExpressionColumn *const inputs =
-        (ExpressionColumn *)palloc((columns->n_inputs + 1) * sizeof(ExpressionColumn));
+    ExpressionColumn *const inputs = (ExpressionColumn *)palloc((columns->n_inputs + 1) * sizeof(ExpressionColumn));
 
     std::copy_n(columns->inputs, columns->n_inputs, inputs);
     inputs[columns->n_inputs] = *column;
@@ -155,8 +154,7 @@ static int find_all(TableColumn **features, const TableRelation *of, const char 
     if (count == 0)
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                         errmsg("relation \"%s\" has no columns that can be features", of->name),
-                        errdetail("Keys, labels, and arrays are left out."),
-                        errhint("Name the columns.")));
+                        errdetail("Keys, labels, and arrays are left out."), errhint("Name the columns.")));
     ereport(NOTICE, (errmsg("the features are %s", names.data)));
     return count;
 }

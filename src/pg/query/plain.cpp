@@ -43,8 +43,8 @@ static inline bool write_reals(const Features &features, int count, float *out)
     return !bad;
 }
 
-/* Columns of other numbers none of which is NULL or too large, NaN, or of type numeric; and of categories, of whose levels
- * those of rows that take part count. */
+/* Columns of other numbers none of which is NULL or too large, NaN, or of type numeric; and of categories, of whose
+ * levels those of rows that take part count. */
 template <typename Features>
 static inline bool write_numbers(const Features &features, const TableColumn *columns, int count, Levels *levels,
                                  double *out)

@@ -19,8 +19,8 @@ enum TableNulls {
 struct TableColumns {
     TableColumn *features;
     int n_features;
-    TableColumn *weight; /* a number, or NULL */
-    TableColumn *filter; /* a boolean, or NULL */
+    TableColumn *weight;      /* a number, or NULL */
+    TableColumn *filter;      /* a boolean, or NULL */
     ExpressionColumn *inputs; /* the columns that expressions among these read */
     int n_inputs;
     const Datum *levels; /* of each feature that is a category, as of levels_create; NULL: those that its rows have */
@@ -29,8 +29,8 @@ struct TableColumns {
     bool need_direction; /* a row of zeros, which has none, is an error */
 };
 
-/* The features that these texts (text[]) name: numbers and categories, columns or expressions, or one array or vector. The
- * one text "*" stands for every column that can be a feature beside others, but for keys, labels and the column
+/* The features that these texts (text[]) name: numbers and categories, columns or expressions, or one array or vector.
+ * The one text "*" stands for every column that can be a feature beside others, but for keys, labels and the column
  * `except`; a NOTICE lists them. 42703 where there is no column of a name, 42804 for a type that cannot be a feature,
  * 22023 and 22004 for a bad list; of expressions as of expression_parse. */
 void table_features_find(TableColumns *columns, const TableRelation *relation, ArrayType *names, const char *except);

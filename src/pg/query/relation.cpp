@@ -227,8 +227,7 @@ static const ColumnRole roles[] = {
     {"weight", "a number",
      "A weight is a number of at least 0: smallint, integer, bigint, real, double precision or numeric.",
      pgkm_is_feature_type},
-    {"filter", "boolean", "Write a condition, as 'x > 0'.",
-     [](Oid type) { return type == BOOLOID; }},
+    {"filter", "boolean", "Write a condition, as 'x > 0'.", [](Oid type) { return type == BOOLOID; }},
     {"label", "smallint, integer or bigint", NULL,
      [](Oid type) { return type == INT2OID || type == INT4OID || type == INT8OID; }}};
 

@@ -92,7 +92,8 @@ void table_rows_expand(TableRows *rows, const LevelsFound *found)
     for (int64 i = 0; i < codes->n; i += ROWS_AT_ONCE) {
         CHECK_FOR_INTERRUPTS();
         levels_expand(found, 0, (const double *)(codes->values + i * codes->row_bytes),
-                      Min(codes->n - i, (int64)ROWS_AT_ONCE), (double *)(rows->used->values + i * rows->used->row_bytes));
+                      Min(codes->n - i, (int64)ROWS_AT_ONCE),
+                      (double *)(rows->used->values + i * rows->used->row_bytes));
     }
     if (codes->weighted && codes->n > 0)
         memcpy(rows->used->weights, codes->weights, codes->n * sizeof(double));

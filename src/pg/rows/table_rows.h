@@ -54,12 +54,12 @@ struct TableRows {
     MemoryContextCallback on_reset;
     MemoryContext context;
     TableWants wants;
-    PgkmRows *used;  /* the rows that are clustered; NULL when there are none */
-    int32 *widths;   /* how many values of them each feature column has; NULL when there are none */
-    double *fills;   /* of each feature the value in the place of NULLs; NULL where there is none */
+    PgkmRows *used;      /* the rows that are clustered; NULL when there are none */
+    int32 *widths;       /* how many values of them each feature column has; NULL when there are none */
+    double *fills;       /* of each feature the value in the place of NULLs; NULL where there is none */
     const Datum *levels; /* of each feature column that is a category: text[] (columns/levels.h); NULL: none is */
-    int64 n;         /* all rows */
-    int64 n_skipped; /* of them those that are not in `used` */
+    int64 n;             /* all rows */
+    int64 n_skipped;     /* of them those that are not in `used` */
     /* Where something of the origins is wanted: */
     ItemPointerData *ctids; /* n, if wanted */
     int32 *labels;          /* n, if wanted */

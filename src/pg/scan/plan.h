@@ -43,8 +43,8 @@ struct ScanPlan {
     ScanRelation *relations;
     TableColumn *columns;
     ExpressionColumn *inputs;
-    char *texts; /* of each of them its name and, if it is computed, its expression; then the names of the inputs */
-    int32 *widths;      /* TableRows.widths, once d is known */
+    char *texts;   /* of each of them its name and, if it is computed, its expression; then the names of the inputs */
+    int32 *widths; /* TableRows.widths, once d is known */
     AttrNumber *places; /* of the columns, of each relation */
     Size texts_bytes;
     Size given_bytes;

@@ -40,7 +40,7 @@ struct ScanReader {
     bool full;             /* and found no room there */
     uint64 first;          /* block of the chunk, and the last one; 0: none */
     uint64 last;
-    int64 n_left; /* rows in all blocks */
+    int64 n_left;  /* rows in all blocks */
     int32 process; /* 0: the leader; workers follow */
     int32 n_processes;
     dsa_pointer *levels; /* where each worker has left its levels, if features are categories */

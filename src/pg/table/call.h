@@ -25,7 +25,7 @@ struct TableArguments {
     NullableDatum filter = {0, true};
     NullableDatum memory = {0, true};
     const char *label = NULL; /* the column for labels, which is no feature */
-    int next = 0; /* the argument behind these: the first of the function's own */
+    int next = 0;             /* the argument behind these: the first of the function's own */
 };
 
 struct PgkmLoaded;
@@ -77,8 +77,8 @@ TableCall *table_call_create(const TableArguments &arguments);
  * table_column_find. */
 void table_call_find_columns(TableCall *call);
 
-/* The call is given a model of these sources, if they are known: it is for those columns, with the levels that the model
- * knows. To be called before the columns are looked up. */
+/* The call is given a model of these sources, if they are known: it is for those columns, with the levels that the
+ * model knows. To be called before the columns are looked up. */
 void table_call_take_model(TableCall *call, const Sources *model);
 
 /* 22023 where call->model has other sources than the columns of the call, in their order; 42804 where one has values of

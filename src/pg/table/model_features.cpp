@@ -90,15 +90,13 @@ void table_call_check_model(TableCall *call)
 
         levels[i] = model->list[i].levels;
         if (encoding != model->list[i].encoding)
-            ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
-                            errmsg("column \"%s\" has other values than in the fit of the model",
-                                   call->features[i].name),
-                            errdetail("Its encoding is %s, that of the model is %s.",
-                                      pgkm_word_of(&encoding_words, encoding),
-                                      pgkm_word_of(&encoding_words, model->list[i].encoding)),
-                            errhint("Cast it in a view, as %s::%s, and name the view.",
-                                    quote_identifier(call->features[i].name),
-                                    encoding_type(model->list[i].encoding))));
+            ereport(ERROR,
+                    (errcode(ERRCODE_DATATYPE_MISMATCH),
+                     errmsg("column \"%s\" has other values than in the fit of the model", call->features[i].name),
+                     errdetail("Its encoding is %s, that of the model is %s.", pgkm_word_of(&encoding_words, encoding),
+                               pgkm_word_of(&encoding_words, model->list[i].encoding)),
+                     errhint("Cast it in a view, as %s::%s, and name the view.",
+                             quote_identifier(call->features[i].name), encoding_type(model->list[i].encoding))));
     }
     call->levels = levels;
 }

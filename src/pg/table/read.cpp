@@ -98,9 +98,8 @@ static void fill_missing(const TableCall *call, TableRows *rows)
         ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
                         errmsg("feature %d of column \"%s\" has no value to take the mean of", feature,
                                call->features[0].name)));
-    ereport(ERROR,
-            (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-             errmsg("column \"%s\" has no value to take the mean of", table_feature_name(call, feature - 1))));
+    ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+                    errmsg("column \"%s\" has no value to take the mean of", table_feature_name(call, feature - 1))));
 }
 
 static void check_may_be_streamed(const TableQuery *query)

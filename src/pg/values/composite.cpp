@@ -70,7 +70,8 @@ void pgkm_check_type(TupleDesc tupdesc, const PgkmCompositeType *type)
 
         const Oid found = TupleDescAttr(tupdesc, i)->atttypid;
 
-        same = OidIsValid(wanted) ? found == wanted : type_is_rowtype(found) || type_is_rowtype(get_element_type(found));
+        same =
+            OidIsValid(wanted) ? found == wanted : type_is_rowtype(found) || type_is_rowtype(get_element_type(found));
     }
     if (!same)
         ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH), errmsg("type %s has been altered", type->name)));

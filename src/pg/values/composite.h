@@ -52,8 +52,8 @@ Datum pgkm_composite_make(TupleDesc tupdesc, PgkmValues values);
 
 struct PgkmWords;
 
-/* A field of a composite type. InvalidOid is any composite type, or an array of one. What follows the type is for fields of options
- * (pg/values/options.h). */
+/* A field of a composite type. InvalidOid is any composite type, or an array of one. What follows the type is for
+ * fields of options (pg/values/options.h). */
 struct PgkmField {
     const char *name;
     Oid type;

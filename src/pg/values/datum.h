@@ -72,8 +72,8 @@ bool pgkm_copy_plain(Datum array, int32 d, float *out);
  * when it has not, or a value is not finite or too large. */
 bool pgkm_copy_row(const PgkmVector *vector, PgkmElement element, int32 d, void *out, PgkmRowFault *fault);
 
-/* A date, timestamp, time or interval as days, those of a point in time since 1970; infinite where it is that. False for
- * another type. */
+/* A date, timestamp, time or interval as days, those of a point in time since 1970; infinite where it is that. False
+ * for another type. */
 bool pgkm_plain_days(Datum value, Oid type, double *out);
 
 /* A number of any feature type but numeric, a boolean (1 for true) or days, as float64, whatever it is; false for

@@ -18,7 +18,7 @@ extern "C" {
 /* How an argument becomes an array. */
 struct PgkmCast {
     bool is_text;
-    bool is_row; /* it does not: it is a row of any columns */
+    bool is_row;     /* it does not: it is a row of any columns */
     ExprState *cast; /* of the case value; NULL: it is an array of a feature type, or a text */
     ExprContext *context;
 };
