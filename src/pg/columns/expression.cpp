@@ -154,7 +154,7 @@ static Node *parse_text(const char *text)
     if (list_length(alone->targetList) != 1 || !equal(alone, statement))
         ereport(ERROR, (errcode(ERRCODE_SYNTAX_ERROR), errmsg("one expression is expected"),
                         errhint("A feature is one expression and a filter one condition, without any clause of a "
-                                "SELECT.")));
+                                "SELECT. A list of features is an array, as '{x,y}'.")));
 
     const ResTarget *const target = linitial_node(ResTarget, alone->targetList);
 

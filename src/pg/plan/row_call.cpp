@@ -18,6 +18,7 @@ extern "C" {
 #include "catalog/pg_type.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
+#include "parser/parse_coerce.h"
 #include "parser/parse_relation.h"
 #include "parser/parsetree.h"
 #include "utils/array.h"
@@ -93,6 +94,16 @@ static Const *array_of(const List *names)
                      PointerGetDatum(construct_array(texts, n, TEXTOID, -1, false, TYPALIGN_INT)), false, false);
 }
 
+/* A composite type may be a vector, by a cast. */
+static bool is_vector(Oid type)
+{
+    Oid function;
+
+    return type != RECORDOID &&
+           (find_coercion_pathway(FLOAT4ARRAYOID, type, COERCION_ASSIGNMENT, &function) != COERCION_PATH_NONE ||
+            find_coercion_pathway(FLOAT8ARRAYOID, type, COERCION_ASSIGNMENT, &function) != COERCION_PATH_NONE);
+}
+
 Node *pgkm_plan_row_call(SupportRequestSimplify *request)
 {
     const FuncExpr *const call = request->fcall;
@@ -103,13 +114,13 @@ Node *pgkm_plan_row_call(SupportRequestSimplify *request)
         return NULL;
 
     Node *const model = (Node *)linitial(call->args);
-    const Node *const row = (const Node *)lsecond(call->args);
+    Node *const row = (Node *)lsecond(call->args);
     const bool known = IsA(row, Var) && ((const Var *)row)->varattno == InvalidAttrNumber
                            ? columns_of_var(request->root, (const Var *)row, &names, &columns)
                            : IsA(row, RowExpr) && columns_of_row((const RowExpr *)row, &names, &columns);
 
     /* The server's limit of arguments. */
-    if (!known || columns == NIL || list_length(columns) + 2 > FUNC_MAX_ARGS)
+    if (!known || columns == NIL || list_length(columns) + 2 > FUNC_MAX_ARGS || is_vector(exprType(row)))
         return NULL;
 
     const Oid function = columns_function(call->funcid, exprType(model));
