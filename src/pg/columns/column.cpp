@@ -61,18 +61,18 @@ bool column_classify(TableColumn *column, const char *name, Oid type)
     *column = {name, COLUMN_NUMBER, type};
     if (is_number(type))
         return true;
-    if (is_category(type)) {
-        column->kind = COLUMN_CATEGORY;
-        return true;
-    }
     if (OidIsValid(element) && pgkm_is_feature_type(element)) {
         column->kind = COLUMN_ARRAY;
         column->type = element;
         return true;
     }
-    column->kind = table_vector_kind(type);
-    column->type = FLOAT4OID;
-    return has_cast_to_real_array(type);
+    if (has_cast_to_real_array(type)) {
+        column->kind = table_vector_kind(type);
+        column->type = FLOAT4OID;
+        return true;
+    }
+    column->kind = COLUMN_CATEGORY;
+    return is_category(type);
 }
 
 /* What makes a feature of a value of this type: SQL around the column's name; NULL where nothing is known. */

@@ -95,8 +95,16 @@ static void make_room(Levels *levels, LevelSet *set)
     MemoryContextSwitchTo(caller);
 }
 
-[[noreturn]] static void raise_too_many(const LevelSet *set, const char *found)
+/* The most levels that are counted, where more are too many. */
+static int32 most_levels(void)
 {
+    return Max(pgkm_max_levels, COUNTED_LEVELS);
+}
+
+[[noreturn]] static void raise_too_many(const LevelSet *set, int32 n)
+{
+    const char *const found = n > most_levels() ? psprintf("more than %d", most_levels()) : psprintf("%d", n);
+
     ereport(ERROR, (errcode(ERRCODE_TOO_MANY_COLUMNS),
                     errmsg("column \"%s\" has %s levels, of at most %d", set->name, found, pgkm_max_levels),
                     errhint("Each level becomes a feature. Name other columns, put rare levels together in a view, or "
@@ -107,11 +115,10 @@ static void make_room(Levels *levels, LevelSet *set)
 /* A new code, of a level with this key, or of NULL. */
 static int32 add(Levels *levels, LevelSet *set, const CategoryKey *key, const CategoryKey *text, uint32 hash)
 {
-    const int most = Max(pgkm_max_levels, COUNTED_LEVELS);
     const int32 code = set->n;
 
-    if (code >= most && !set->is_given)
-        raise_too_many(set, psprintf("more than %d", most));
+    if (code >= most_levels() && !set->is_given)
+        raise_too_many(set, code + 1);
     make_room(levels, set);
     if (key == NULL) {
         set->list[code] = {};
@@ -313,7 +320,7 @@ static Datum join_column(LevelsFound *found, Levels *const *of_processes, int n_
 
     *width = n_texts + has_null;
     if (*width > pgkm_max_levels && !first->is_given)
-        raise_too_many(first, psprintf("%d", *width));
+        raise_too_many(first, *width);
     for (int p = 0; p < n_processes; ++p) {
         const LevelSet *const set = &of_processes[p]->sets[i];
         int32 *const places = (int32 *)palloc((set->n + 1) * sizeof(int32));

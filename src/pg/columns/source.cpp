@@ -168,6 +168,8 @@ const Sources *sources_read(const PgkmModelFields *of, const NullableDatum *name
 
     if (names->isnull || ARR_NDIM(DatumGetArrayTypeP(names->value)) == 0)
         return NULL;
+    if (ARR_NDIM(DatumGetArrayTypeP(names->value)) != 1)
+        raise_sources(of, "name its features");
     deconstruct_array(DatumGetArrayTypeP(names->value), TEXTOID, -1, false, TYPALIGN_INT, &texts, &nulls, &n);
 
     Sources *const read = (Sources *)palloc(sizeof(Sources));
@@ -181,6 +183,8 @@ const Sources *sources_read(const PgkmModelFields *of, const NullableDatum *name
     if (!sources->isnull) {
         ArrayType *const array = DatumGetArrayTypeP(sources->value);
 
+        if (ARR_NDIM(array) > 1)
+            raise_sources(of, "have as many sources as names of features");
         deconstruct_array(array, ARR_ELEMTYPE(array), -1, false, TYPALIGN_DOUBLE, &composites, &nulls, &n_sources);
     }
     if (n_sources != 0 && n_sources != n)

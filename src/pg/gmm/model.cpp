@@ -188,6 +188,7 @@ Datum pgkm_gmm_checked(PG_FUNCTION_ARGS)
 
     pgkm_model_open(composite, &model_type, CurrentMemoryContext, &fields);
     read_fields(composite, CurrentMemoryContext, &model);
+    (void)origin_read(&fields, model.d);
 
     if (model.scale != NULL) {
         const PgkmCovariance own = model.mixture.covariance_type;

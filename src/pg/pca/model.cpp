@@ -100,6 +100,7 @@ Datum pgkm_pca_checked(PG_FUNCTION_ARGS)
 
     pgkm_model_open(composite, &model_type, CurrentMemoryContext, &fields);
     pgkm_pca_model_read(composite, CurrentMemoryContext, &model);
+    (void)origin_read(&fields, model.d);
 
     pgkm_model_from_one(&fields, {"components", "explained_variance", "explained_variance_ratio", "singular_values"});
     PG_RETURN_DATUM(pgkm_model_form(&fields, composite));

@@ -28,7 +28,8 @@ static Datum names_of(const Sources *model)
     return PointerGetDatum(construct_array(names, model->count, TEXTOID, -1, false, TYPALIGN_INT));
 }
 
-/* What makes a model one of these features, for the hint. */
+/* What makes a model one of these features, for the hint. What it knows of its own does not count where there are more
+ * or fewer. */
 static char *renaming_of(const TableCall *call)
 {
     StringInfoData json;
@@ -39,7 +40,7 @@ static char *renaming_of(const TableCall *call)
         appendStringInfoString(&json, i == 0 ? "" : ", ");
         escape_json(&json, call->features[i].name);
     }
-    appendStringInfoString(&json, "]}}");
+    appendStringInfo(&json, "]%s}}", call->n_features == call->model->count ? "" : ", \"sources\": null");
     return psprintf("jsonb_populate_record(model, %s)", quote_literal_cstr(json.data));
 }
 
@@ -95,8 +96,10 @@ void table_call_check_model(TableCall *call)
                      errmsg("column \"%s\" has other values than in the fit of the model", call->features[i].name),
                      errdetail("Its encoding is %s, that of the model is %s.", pgkm_word_of(&encoding_words, encoding),
                                pgkm_word_of(&encoding_words, model->list[i].encoding)),
-                     errhint("Cast it in a view, as %s::%s, and name the view.",
-                             quote_identifier(call->features[i].name), encoding_type(model->list[i].encoding))));
+                     model->list[i].encoding == ENCODING_VECTOR
+                         ? errhint("Name a column that holds an array of numbers, or a vector.")
+                         : errhint("Cast it in a view, as %s::%s, and name the view.",
+                                   quote_identifier(call->features[i].name), encoding_type(model->list[i].encoding))));
     }
     call->levels = levels;
 }

@@ -11,6 +11,7 @@
 
 extern "C" {
 #include "portability/instr_time.h"
+#include "utils/datum.h"
 }
 
 /* Has other servers load their rows, and reads those of this one meanwhile. NULL where this server has to read all. */
@@ -72,11 +73,20 @@ static TableRows *read_rows(TableCall *call, const TableQuery *query, MemoryCont
     return scan_finish(scan, call->streamed_bytes, &report->workers);
 }
 
-/* From now on the levels of categories are those that the rows are written with. */
+/* From now on the levels of categories are those that the rows are written with. Loaded rows may have others than a
+ * model that the call is given. */
 static void note_levels(TableCall *call)
 {
-    if (call->rows->levels != NULL)
-        call->levels = call->rows->levels;
+    const Datum *const levels = call->rows->levels;
+
+    for (int i = 0; levels != NULL && call->levels != NULL && i < call->n_features; ++i)
+        if (levels[i] != (Datum)0 && !datumIsEqual(levels[i], call->levels[i], false, -1))
+            ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                            errmsg("the loaded rows have other levels of column \"%s\" than the model",
+                                   call->features[i].name),
+                            errhint("Leave memory => 'loaded' out.")));
+    if (levels != NULL)
+        call->levels = levels;
 }
 
 /* Puts means in the place of NULLs. */
