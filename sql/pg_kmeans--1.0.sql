@@ -127,6 +127,18 @@ AS 'MODULE_PATHNAME', 'pgkm_kmeans_options'
 LANGUAGE C IMMUTABLE PARALLEL SAFE COST 10;
 COMMENT ON FUNCTION kmeans_options IS 'options of k-means, checked; NULL means the default';
 
+CREATE FUNCTION kmeans_model(
+    centroids double precision[],
+    features  text[]             DEFAULT NULL,
+    center    double precision[] DEFAULT NULL,
+    scale     double precision[] DEFAULT NULL,
+    metric    text               DEFAULT 'l2',
+    sources   kmeans_source[]    DEFAULT NULL
+) RETURNS kmeans_model
+AS 'MODULE_PATHNAME', 'pgkm_kmeans_model'
+LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100;
+COMMENT ON FUNCTION kmeans_model IS 'a model from centroids alone, k x d, in units of (value - center) / scale';
+
 CREATE FUNCTION pgkm_part(parts double precision[], i integer) RETURNS double precision[]
 AS 'MODULE_PATHNAME', 'pgkm_array_part'
 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;

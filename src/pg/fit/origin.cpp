@@ -70,6 +70,24 @@ static int place_in(TupleDesc model)
     return -1;
 }
 
+PgkmValue origin_given(TupleDesc model, PgkmValue features, PgkmValue sources, PgkmValue means, PgkmValue deviations)
+{
+    const int place = place_in(model);
+
+    if (place < 0)
+        return PgkmValue();
+
+    const TupleDesc desc = lookup_rowtype_tupdesc(TupleDescAttr(model, place)->atttypid, -1);
+
+    pgkm_check_type(desc, &origin_type);
+
+    const Datum made =
+        pgkm_composite_make(desc, {features, PgkmValue(), PgkmValue(), PgkmValue(), means, deviations, sources});
+
+    ReleaseTupleDesc(desc);
+    return made;
+}
+
 PgkmValue origin_build(TupleDesc model, const FitKind *kind, const void *options, const TableCall *call,
                        const double *means, const double *deviations, int32 d)
 {

@@ -13,6 +13,9 @@
 PgkmValue origin_build(TupleDesc model, const FitKind *kind, const void *options, const TableCall *call,
                        const double *means, const double *deviations, int32 d);
 
+/* That of a model that no fit has made. */
+PgkmValue origin_given(TupleDesc model, PgkmValue features, PgkmValue sources, PgkmValue means, PgkmValue deviations);
+
 /* What the origin of a model of d features says, checked: 22023 where it does not fit. `sources` are NULL where it has no
  * names, as that of an aggregate. In the current memory context. */
 struct Origin {
