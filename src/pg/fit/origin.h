@@ -21,6 +21,8 @@ PgkmValue origin_given(TupleDesc model, PgkmValue features, PgkmValue sources, P
 struct Origin {
     const Sources *sources;
     Datum names;          /* text[]; 0: none */
+    const double *means;  /* d of the rows, or NULL: not known */
+    const double *deviations;
     bool was_standardized; /* as a model with means 0 and deviations 1 does not show otherwise */
 };
 Origin origin_read(const PgkmModelFields *from, int32 d);
