@@ -681,6 +681,13 @@ BEGIN
 END
 $do$;
 
+CREATE FUNCTION kmeans_profile_plot(
+    model kmeans_model, width integer DEFAULT 720, height integer DEFAULT NULL, title text DEFAULT NULL)
+RETURNS text
+AS 'MODULE_PATHNAME', 'pgkm_profile_plot'
+LANGUAGE C IMMUTABLE PARALLEL SAFE COST 10000;
+COMMENT ON FUNCTION kmeans_profile_plot IS 'draws what tells the clusters of a model apart, features by clusters, as SVG';
+
 CREATE FUNCTION gmm_plot(
     model gmm_model, width integer DEFAULT 720, height integer DEFAULT 320, title text DEFAULT NULL)
 RETURNS text
