@@ -49,7 +49,7 @@ FROM models, (VALUES (600000, 570000), (850000, 160000), (0, 0)) AS new_points(x
 
 \timing off
 \echo
-\echo '6. Pictures: build/demo/clusters.svg, components.svg and sweep.svg.'
+\echo '6. Pictures: build/demo/clusters.svg, components.svg, sweep.svg and profile.svg.'
 \echo
 \i scripts/lib/pictures.sql
 

@@ -127,6 +127,18 @@ AS 'MODULE_PATHNAME', 'pgkm_kmeans_options'
 LANGUAGE C IMMUTABLE PARALLEL SAFE COST 10;
 COMMENT ON FUNCTION kmeans_options IS 'options of k-means, checked; NULL means the default';
 
+CREATE FUNCTION kmeans_model(
+    centroids double precision[],
+    features  text[]             DEFAULT NULL,
+    center    double precision[] DEFAULT NULL,
+    scale     double precision[] DEFAULT NULL,
+    metric    text               DEFAULT 'l2',
+    sources   kmeans_source[]    DEFAULT NULL
+) RETURNS kmeans_model
+AS 'MODULE_PATHNAME', 'pgkm_kmeans_model'
+LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100;
+COMMENT ON FUNCTION kmeans_model IS 'a model from centroids alone, k x d, in units of (value - center) / scale';
+
 CREATE FUNCTION pgkm_part(parts double precision[], i integer) RETURNS double precision[]
 AS 'MODULE_PATHNAME', 'pgkm_array_part'
 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
@@ -152,35 +164,18 @@ BEGIN ATOMIC
 END;
 COMMENT ON FUNCTION kmeans_centroids IS 'the clusters of a model as a relation, centroids in the units of the data';
 
--- A feature has the name of its column; of a column that holds an array, the column's with a number. Without means of
--- the rows those of the centroids stand for them.
 CREATE FUNCTION kmeans_profile(
     model        kmeans_model,
     cluster_id   OUT integer,
     feature      OUT text,
     value        OUT double precision,
     overall_mean OUT double precision,
-    deviations   OUT double precision
+    deviations   OUT double precision,
+    summary      OUT text
 ) RETURNS SETOF record
-LANGUAGE sql IMMUTABLE PARALLEL SAFE ROWS 100
-BEGIN ATOMIC
-    SELECT j - 1, p.names[i], v, p.means[i], CASE WHEN p.deviations[i] > 0::float8 THEN (v - p.means[i]) / p.deviations[i] END
-    FROM (
-        SELECT m.k, m.centroids,
-            CASE pg_catalog.cardinality((m.origin).features)
-                WHEN m.d THEN ARRAY(SELECT pg_catalog.unnest((m.origin).features))
-                WHEN 1 THEN ARRAY(SELECT pg_catalog.format('%s[%s]', n, f) FROM pg_catalog.generate_series(1, m.d) AS f, pg_catalog.unnest((m.origin).features) AS n)
-                ELSE ARRAY(SELECT f::text FROM pg_catalog.generate_series(1, m.d) AS f)
-            END AS names,
-            CASE WHEN (m.origin).means IS NOT NULL THEN ARRAY(SELECT pg_catalog.unnest((m.origin).means))
-                ELSE ARRAY(SELECT coalesce((SELECT pg_catalog.sum(m.size[c]::float8 * m.centroids[c][f]) / nullif(pg_catalog.sum(m.size[c]::float8), 0::float8)
-                                            FROM pg_catalog.generate_series(1, m.k) AS c), 0) FROM pg_catalog.generate_series(1, m.d) AS f)
-            END AS means,
-            ARRAY(SELECT pg_catalog.unnest((m.origin).deviations)) AS deviations
-        FROM pgkm_checked(model) AS m OFFSET 0
-    ) AS p, pg_catalog.generate_series(1, p.k) AS j, pg_catalog.unnest(p.centroids[j:j]) WITH ORDINALITY AS u (v, i);
-END;
-COMMENT ON FUNCTION kmeans_profile IS 'each feature of each centroid beside the mean of all rows, in units of the data and standard deviations';
+AS 'MODULE_PATHNAME', 'pgkm_kmeans_profile'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100 ROWS 100;
+COMMENT ON FUNCTION kmeans_profile IS 'each feature of each centroid beside the mean of all rows, in units of the data and standard deviations, and in words';
 
 -- aggregate
 
@@ -685,6 +680,13 @@ BEGIN
     END LOOP;
 END
 $do$;
+
+CREATE FUNCTION kmeans_profile_plot(
+    model kmeans_model, width integer DEFAULT 720, height integer DEFAULT NULL, title text DEFAULT NULL)
+RETURNS text
+AS 'MODULE_PATHNAME', 'pgkm_profile_plot'
+LANGUAGE C IMMUTABLE PARALLEL SAFE COST 10000;
+COMMENT ON FUNCTION kmeans_profile_plot IS 'draws what tells the clusters of a model apart, features by clusters, as SVG';
 
 CREATE FUNCTION gmm_plot(
     model gmm_model, width integer DEFAULT 720, height integer DEFAULT 320, title text DEFAULT NULL)

@@ -112,6 +112,30 @@ DROP TABLE plot_near;
 SELECT n_iter = plot_times(svg, 'h[.]1') AS dots, svg ~ '>log-likelihood of all rows' AS named, svg ~ 'covariances: diag, [0-9]+ iterations, converged' AS told
 FROM (SELECT (m).n_iter, gmm_plot(m) AS svg FROM (SELECT gmm_fit('plot_shuffled', '{x,y}', 3, options => gmm_options(covariance_type => 'diag')) AS m) AS s) AS t;
 
+-- A profile: a line for each feature, a column for all rows and for each cluster, coloured where it lies apart.
+CREATE TABLE plot_profiles AS SELECT kmeans_model('{{0,0.5,0.25,7},{19000,0.9995,-3.5,7}}', ARRAY['since', E'a<b & "c\x01"', repeat('long ', 20), 'same'],
+    sources => ARRAY[ROW('timestamp without time zone', 'date', '{}'), ROW('boolean', 'number', '{}'), ROW('interval', 'interval', '{}'), ROW('integer', 'number', '{}')]::kmeans_source[]) AS m;
+SELECT match[1] AS text FROM plot_profiles, regexp_matches(kmeans_profile_plot(m), '<text[^>]*>([^<]*)', 'g') AS match;
+SELECT width, array_agg(match[1]) AS texts FROM plot_profiles, unnest('{320,400,4000}'::integer[]) AS width, regexp_matches(kmeans_profile_plot(m, width, title => ''), '<text[^>]*>([^<]*)', 'g') AS match GROUP BY width ORDER BY width;
+SELECT match[1] AS colour, match[2] AS opacity, count(*) FROM plot_profiles, regexp_matches(kmeans_profile_plot(m), '<rect fill="(#[0-9a-f]+)" fill-opacity="([0-9.]+)"', 'g') AS match GROUP BY 1, 2 ORDER BY 1, 2;
+-- What has no place is left out: those features are drawn that differ most, and the largest clusters; nothing lies beside the card.
+SELECT width, height, match[1] AS told, plot_times(svg, 'font-weight') AS bold, plot_times(svg, '>f.[0-9]+.<') AS lines,
+    (SELECT bool_and(m[1]::numeric BETWEEN 0 AND coalesce(width, 720) AND m[2]::numeric BETWEEN 0 AND h) FROM string_to_table(svg, E'\n') AS line, regexp_match(line, ' x="(-?[0-9.]+)" y="(-?[0-9.]+)"') AS m) AS inside,
+    (SELECT bool_and(m[1]::numeric + m[3]::numeric <= coalesce(width, 720) AND m[2]::numeric + m[4]::numeric <= h) FROM string_to_table(svg, E'\n') AS line, regexp_match(line, ' x="([0-9.]+)" y="([0-9.]+)" width="([0-9.]+)" height="([0-9.]+)"') AS m) AS whole, svg ~ '[nN]a[nN]|[^a-z]inf[^e]' AS bad
+FROM (SELECT kmeans_model(array_agg(ARRAY(SELECT sin(i * j) * j FROM generate_series(1, 768) AS j)), '{f}') AS m FROM generate_series(1, 50) AS i) AS a,
+    (VALUES (NULL, NULL), (320, 240), (1500, 1000)) AS v (width, height), LATERAL kmeans_profile_plot(m, width, height) AS svg, regexp_matches(svg, '<desc>([^<]*)') AS match,
+    LATERAL (SELECT substring(svg FROM 'height="([0-9]+)"')::integer AS h OFFSET 0) AS s;
+SELECT array_agg(match[1]) AS features FROM kmeans_profile_plot(jsonb_populate_record(kmeans_model('{{0,0,5,9,1,1,1},{0,1,5,-9,1,2,3}}', NULL, '{0,0,5,0,0,0,0}', '{1,1,1,1,1,1,1}'), '{"size": [3, 4]}'), height => 240) AS svg, regexp_matches(svg, 'text-anchor="start" font-size="11">([0-9]+)<', 'g') AS match;
+SELECT array(SELECT m[1] FROM regexp_matches(svg, 'font-size="9">([0-9]+)</text>', 'g') AS m) AS clusters FROM (SELECT kmeans_model(array_agg(ARRAY[i])) AS m FROM generate_series(1, 30) AS i) AS s,
+    kmeans_profile_plot(jsonb_populate_record(m, jsonb_build_object('size', (SELECT jsonb_agg(i % 4) FROM generate_series(1, 30) AS i))), 320) AS svg;
+-- A model that was stored; numbers of any magnitude.
+SELECT kmeans_profile_plot(m) = kmeans_profile_plot(m::text::kmeans_model) AS same, kmeans_profile_plot(NULL) IS NULL AS no_model FROM plot_profiles;
+SELECT svg ~ '[nN]a[nN]|[^a-z]inf[^e]' AS bad FROM unnest(ARRAY['{{5e-324},{1e-323}}', '{{8e307},{-8e307}}', '{{0},{0}}', '{{1e300},{1}}']) AS c, kmeans_profile_plot(kmeans_model(c::float8[])) AS svg GROUP BY 1;
+SELECT kmeans_profile_plot(m, width => 319) FROM plot_profiles;
+SELECT kmeans_profile_plot(m, height => 4001) FROM plot_profiles;
+SELECT kmeans_profile_plot(jsonb_populate_record(m, '{"size": [1]}')) FROM plot_profiles;
+DROP TABLE plot_profiles;
+
 -- Wrong input.
 SELECT kmeans_plot('plot_many', '{x,y}');
 SELECT kmeans_plot('plot_many', '{x,y}', 2, label_column => 'label');

@@ -8,6 +8,9 @@ SELECT kmeans_plot('iris', features => '{sepal_length,sepal_width,petal_length,p
                    title => 'Iris: four measures in two principal components');
 \o build/demo/sweep.svg
 SELECT kmeans_sweep_plot('s1', features => '{x,y}', k_min => 1, k_max => 24, options => kmeans_options(refine => true), title => 'S1: how many clusters?');
+\o build/demo/profile.svg
+SELECT kmeans_profile_plot(kmeans_fit('iris', features => '{sepal_length,sepal_width,petal_length,petal_width,species}', k => 3, options => kmeans_options(standardize => true, n_init => 10)),
+                           title => 'Iris: what tells the clusters apart');
 \o
 \pset tuples_only off
 \pset format aligned

@@ -143,6 +143,7 @@ static void read_source(const PgkmModelFields *of, Datum composite, int32 d, Sou
 
     const char *const type = TextDatumGetCString(values[SOURCE_TYPE].value);
 
+    source->type = type;
     source->encoding = (Encoding)encoding;
     source->width = encoding == ENCODING_VECTOR ? d : 1;
     if (encoding == ENCODING_CATEGORY) {
@@ -218,12 +219,19 @@ static const char *level_name(const Source *source, int32 place)
                   : psprintf("%s = %s", source->name, TextDatumGetCString(level));
 }
 
-const char *sources_feature_name(const Sources *sources, int32 f)
+const Source *sources_of_feature(const Sources *sources, int32 *f)
 {
     const Source *source = sources->list;
 
-    for (; f >= source->width; ++source)
-        f -= source->width;
+    for (; *f >= source->width; ++source)
+        *f -= source->width;
+    return source;
+}
+
+const char *sources_feature_name(const Sources *sources, int32 f)
+{
+    const Source *const source = sources_of_feature(sources, &f);
+
     if (source->encoding == ENCODING_CATEGORY)
         return level_name(source, f);
     return source->encoding == ENCODING_VECTOR ? psprintf("%s[%d]", source->name, f + 1) : source->name;

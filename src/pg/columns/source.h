@@ -27,6 +27,7 @@ struct Source {
     Encoding encoding;
     int32 width;  /* features */
     Datum levels; /* of a category: text[], in the order of their bytes, NULL behind them if it is one; else 0 */
+    const char *type = NULL; /* of its values; NULL: not known */
 };
 
 struct Sources {
@@ -46,7 +47,15 @@ Datum sources_build(const TableColumn *columns, int count, const Datum *levels, 
 const Sources *sources_read(const PgkmModelFields *of, const NullableDatum *names, const NullableDatum *sources,
                             int32 d);
 
+/* The source of feature f, from 0, which becomes its number in it. */
+const Source *sources_of_feature(const Sources *sources, int32 *f);
+
 /* The name of feature f, from 0: that of its source, with the element of an array, or the level of a category. */
 const char *sources_feature_name(const Sources *sources, int32 f);
+
+/* A mean of a feature of this source (NULL: not known) as people read it: a share of a level or a boolean, a date, a
+ * time, a length of time, or a number. A number has so many digits of `spread`, how far its values lie apart; 0: not
+ * known. Settings do not matter: dates are ISO's, times with a zone in UTC. */
+const char *source_value_text(const Source *source, double value, double spread, int digits);
 
 #endif

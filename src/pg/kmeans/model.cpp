@@ -61,32 +61,37 @@ void pgkm_model_check_size(const PgkmRequest *request, int64 k, int64 n)
                                pgkm_counted(clusters, "cluster"), pgkm_counted(d, "feature"))));
 }
 
+Datum pgkm_model_build(const PgkmResult *result, const PgkmRequest *request, PgkmValue origin, const double *fills,
+                       TupleDesc tupdesc)
+{
+    const PgkmOptions *const options = &request->kmeans;
+    const int32 k = result->k;
+    const int32 d = result->d;
+
+    pgkm_model_check_size(request, k, k); /* a radius may have asked for more clusters than were known before the fit */
+
+    /* No field is NULL, so that `model IS NOT NULL` tells whether there is a model. */
+    return pgkm_composite_make(tupdesc,
+                               {k, d, pgkm_array(result->centroids, {k, d}), pgkm_array(result->sizes, {k}),
+                                pgkm_array(result->within_ss, {k}), result->inertia, result->n_iter,
+                                result->converged != 0, result->n, pgkm_word_of(&pgkm_metrics, options->metric),
+                                (int64)options->seed, pgkm_array_or_empty(result->center, d),
+                                pgkm_array_or_empty(result->scale, d), origin, pgkm_array_or_empty(fills, d)});
+}
+
 Datum pgkm_model_of_fit(const PgkmResult *result, const PgkmRequest *request, const TableCall *call, TupleDesc tupdesc)
 {
     const bool standardized = result->center != NULL;
     const bool is_one = result->k == 1 && !standardized; /* it is the mean, and no deviation from it */
-    const int32 k = result->k;
-    const int32 d = result->d;
+    const double *const means = is_one ? NULL : result->feature_means;
+    const double *const deviations = is_one ? NULL : result->feature_deviations;
     PgkmOptions options = request->kmeans;
 
     options.init = result->init;
-    pgkm_model_check_size(request, k, k); /* a radius may have asked for more clusters than were known before the fit */
-
-    /* No field is NULL, so that `model IS NOT NULL` tells whether there is a model. */
-    return pgkm_composite_make(tupdesc, {k, d, pgkm_array(result->centroids, {k, d}), pgkm_array(result->sizes, {k}),
-                                         pgkm_array(result->within_ss, {k}), result->inertia, result->n_iter,
-                                         result->converged != 0, result->n, pgkm_word_of(&pgkm_metrics, options.metric),
-                                         (int64)options.seed, pgkm_array_or_empty(result->center, d),
-                                         pgkm_array_or_empty(result->scale, d),
-                                         origin_build(tupdesc, &kmeans_kind, &options, call,
-                                                      standardized ? result->center
-                                                      : is_one     ? NULL
-                                                                   : result->feature_means,
-                                                      standardized ? result->scale
-                                                      : is_one     ? NULL
-                                                                   : result->feature_deviations,
-                                                      d),
-                                         pgkm_array_or_empty(call == NULL ? NULL : call->fills, d)});
+    return pgkm_model_build(result, request,
+                            origin_build(tupdesc, &kmeans_kind, &options, call, standardized ? result->center : means,
+                                         standardized ? result->scale : deviations, result->d),
+                            call == NULL ? NULL : call->fills, tupdesc);
 }
 
 /* --- reading --- */

@@ -32,6 +32,11 @@ TupleDesc pgkm_model_tupdesc(FunctionCallInfo fcinfo);
 void pgkm_model_check_size(const PgkmRequest *request, int64 k, int64 n);
 Datum pgkm_model_of_fit(const PgkmResult *result, const PgkmRequest *request, const TableCall *call, TupleDesc tupdesc);
 
+/* The result as a kmeans_model datum in CurrentMemoryContext. `origin` is a kmeans_origin, or NULL. `fills` are d
+ * values that stood in the place of NULLs, or NULL. */
+Datum pgkm_model_build(const PgkmResult *result, const PgkmRequest *request, PgkmValue origin, const double *fills,
+                       TupleDesc tupdesc);
+
 /* Where it comes from, in the current memory context. 22023 where the origin does not fit the model. */
 Origin pgkm_model_origin(Datum composite);
 

@@ -70,6 +70,24 @@ static int place_in(TupleDesc model)
     return -1;
 }
 
+PgkmValue origin_given(TupleDesc model, PgkmValue features, PgkmValue sources, PgkmValue means, PgkmValue deviations)
+{
+    const int place = place_in(model);
+
+    if (place < 0)
+        return PgkmValue();
+
+    const TupleDesc desc = lookup_rowtype_tupdesc(TupleDescAttr(model, place)->atttypid, -1);
+
+    pgkm_check_type(desc, &origin_type);
+
+    const Datum made =
+        pgkm_composite_make(desc, {features, PgkmValue(), PgkmValue(), PgkmValue(), means, deviations, sources});
+
+    ReleaseTupleDesc(desc);
+    return made;
+}
+
 PgkmValue origin_build(TupleDesc model, const FitKind *kind, const void *options, const TableCall *call,
                        const double *means, const double *deviations, int32 d)
 {
@@ -114,23 +132,30 @@ static bool says_standardized(const NullableDatum *options)
            found.type == jbvBool && found.val.boolean;
 }
 
+/* d of them, or NULL. */
+static const double *read_numbers(const PgkmModelFields *from, const NullableDatum *field, int32 d)
+{
+    const double *const numbers = field->isnull ? NULL : (const double *)pgkm_array_values(field->value, {d});
+
+    if (!field->isnull && (numbers == NULL || !pgkm_all_finite(numbers, d)))
+        pgkm_raise_field(from, "origin", "hold d finite means and deviations, or nulls");
+    return numbers;
+}
+
 Origin origin_read(const PgkmModelFields *from, int32 d)
 {
     const NullableDatum *const origin = pgkm_model_field(from, "origin");
     NullableDatum values[PGKM_MOST_FIELDS];
 
     if (origin->isnull)
-        return {NULL, (Datum)0, false};
+        return {};
     pgkm_read_fields(origin->value, &origin_type, values);
-    for (const int field : {ORIGIN_MEANS, ORIGIN_DEVIATIONS}) {
-        const void *const numbers = values[field].isnull ? NULL : pgkm_array_values(values[field].value, {d});
 
-        if (!values[field].isnull && (numbers == NULL || !pgkm_all_finite((const double *)numbers, d)))
-            pgkm_raise_field(from, "origin", "hold d finite means and deviations, or nulls");
-    }
+    const double *const means = read_numbers(from, &values[ORIGIN_MEANS], d);
+    const double *const deviations = read_numbers(from, &values[ORIGIN_DEVIATIONS], d);
 
     const Sources *const sources = sources_read(from, &values[ORIGIN_FEATURES], &values[ORIGIN_SOURCES], d);
 
-    return {sources, sources == NULL ? (Datum)0 : values[ORIGIN_FEATURES].value,
+    return {sources, sources == NULL ? (Datum)0 : values[ORIGIN_FEATURES].value, means, deviations,
             says_standardized(&values[ORIGIN_OPTIONS])};
 }

@@ -13,11 +13,16 @@
 PgkmValue origin_build(TupleDesc model, const FitKind *kind, const void *options, const TableCall *call,
                        const double *means, const double *deviations, int32 d);
 
+/* That of a model that no fit has made. */
+PgkmValue origin_given(TupleDesc model, PgkmValue features, PgkmValue sources, PgkmValue means, PgkmValue deviations);
+
 /* What the origin of a model of d features says, checked: 22023 where it does not fit. `sources` are NULL where it has
  * no names, as that of an aggregate. In the current memory context. */
 struct Origin {
     const Sources *sources;
-    Datum names;           /* text[]; 0: none */
+    Datum names;         /* text[]; 0: none */
+    const double *means; /* d of the rows, or NULL: not known */
+    const double *deviations;
     bool was_standardized; /* as a model with means 0 and deviations 1 does not show otherwise */
 };
 Origin origin_read(const PgkmModelFields *from, int32 d);

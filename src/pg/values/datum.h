@@ -76,6 +76,11 @@ bool pgkm_copy_row(const PgkmVector *vector, PgkmElement element, int32 d, void 
  * for another type. */
 bool pgkm_plain_days(Datum value, Oid type, double *out);
 
+/* Such days back as ISO text, to the day or the second; NULL where they lie beyond the range of timestamps. Of a point
+ * in time with a time zone it is UTC. */
+const char *pgkm_date_text(double days, bool has_time, bool has_zone);
+const char *pgkm_interval_text(double days);
+
 /* A number of any feature type but numeric, a boolean (1 for true) or days, as float64, whatever it is; false for
  * another type. */
 static inline bool pgkm_plain_number(Datum value, Oid type, double *out)

@@ -1,11 +1,16 @@
 /*
- * days.cpp - points and lengths of time as numbers: extract(epoch) / 86400, rounded as SQL rounds both.
+ * days.cpp - points and lengths of time as numbers: extract(epoch) / 86400, rounded as SQL rounds both; and back as
+ * text.
  */
 #include "pg/values/datum.h"
 
+#include <cmath>
+
 extern "C" {
+#include "miscadmin.h"
 #include "datatype/timestamp.h"
 #include "utils/date.h"
+#include "utils/datetime.h"
 #include "utils/float.h"
 #include "utils/timestamp.h"
 }
@@ -73,4 +78,46 @@ bool pgkm_plain_days(Datum value, Oid type, double *out)
     default:
         return false;
     }
+}
+
+const char *pgkm_date_text(double days, bool has_time, bool has_zone)
+{
+    const double seconds =
+        rint(has_time ? days * SECS_PER_DAY : rint(days) * SECS_PER_DAY) - (double)EPOCH_DAYS * SECS_PER_DAY;
+    char *const text = (char *)palloc(MAXDATELEN + 1);
+    struct pg_tm tm;
+    fsec_t fraction;
+
+    if (!(fabs(seconds) < (double)PG_INT64_MAX / 2 / USECS_PER_SEC))
+        return NULL;
+
+    const Timestamp time = (Timestamp)seconds * USECS_PER_SEC;
+
+    if (!IS_VALID_TIMESTAMP(time) || timestamp2tm(time, NULL, &tm, &fraction, NULL, NULL) != 0)
+        return NULL;
+    tm.tm_isdst = 0;
+    if (has_time)
+        EncodeDateTime(&tm, 0, has_zone, 0, NULL, USE_ISO_DATES, text);
+    else
+        EncodeDateOnly(&tm, USE_ISO_DATES, text);
+    return text;
+}
+
+const char *pgkm_interval_text(double days)
+{
+    const double seconds = rint(fabs(days) * SECS_PER_DAY);
+
+    if (!(seconds < 1e15))
+        return NULL;
+
+    const int64 whole = (int64)seconds / SECS_PER_DAY;
+    const int rest = (int)((int64)seconds % SECS_PER_DAY);
+    const char *const sign = days < 0 && seconds > 0 ? "-" : "";
+    const char *const time =
+        psprintf("%02d:%02d:%02d", rest / SECS_PER_HOUR, rest / SECS_PER_MINUTE % 60, rest % SECS_PER_MINUTE);
+
+    if (whole == 0)
+        return psprintf("%s%s", sign, time);
+    return psprintf("%s%lld day%s%s", sign, (long long)whole, whole == 1 ? "" : "s",
+                    rest == 0 ? "" : psprintf(" %s%s", sign, time));
 }

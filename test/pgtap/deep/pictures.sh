@@ -45,6 +45,9 @@ draw sweep_wide "kmeans_sweep_plot('blobs', '{x,y}', 1, 70, options => kmeans_op
 draw sweep_one "kmeans_sweep_plot('nulls', '{a,b}', 1, 1, width => 400)"
 draw mixture "gmm_plot(gmm_fit('s1', '{x,y}', 9))"
 draw mixture_once "gmm_plot(gmm_fit('single', '{a,b}', 1))"
+draw profile_large "kmeans_profile_plot(kmeans_fit('blobs', '{x,y,far,equal,\"a huge <column> & its long name that has to be cut somewhere\"}', 40), height => 400)"
+draw profile_small "kmeans_profile_plot(kmeans_fit('iris', '{sepal_length,petal_length,species}', 3), 320, 240)"
+draw profile_many "kmeans_profile_plot(kmeans_model(array_agg(ARRAY(SELECT 1e4 * sin(i * j) FROM generate_series(1, 768) AS j)))) FROM generate_series(1, 70) AS i"
 cd "$folder/build/demo"
 is "$(python3 -c 'import glob, xml.dom.minidom as dom
 for name in sorted(glob.glob("*.svg")): assert dom.parse(name).documentElement.tagName == "svg"' 2>&1)" "" "they are well-formed XML"
