@@ -90,12 +90,13 @@ static void tell_parsing(void *argument)
 
 [[noreturn]] static void raise_no_column(const Parsing *parsing, ParseState *state, const ColumnRef *name)
 {
-    ereport(ERROR, (errcode(ERRCODE_UNDEFINED_COLUMN),
-                    errmsg("column \"%s\" of %s does not exist", NameListToString(name->fields), parsing->columns->of),
-                    list_length(name->fields) > 1
-                        ? errhint("Name a column without its relation; a field of it as (column).field.")
-                        : 0,
-                    parser_errposition(state, name->location)));
+    ereport(ERROR,
+            (errcode(ERRCODE_UNDEFINED_COLUMN),
+             errmsg("column \"%s\" of %s does not exist", NameListToString(name->fields), parsing->columns->of),
+             list_length(name->fields) > 1
+                 ? errhint("Name a column without its relation; a field of it as (column).field.")
+                 : errhint("Expressions name columns of %s. Constants of text stand in quotes.", parsing->columns->of),
+             parser_errposition(state, name->location)));
     pg_unreachable();
 }
 

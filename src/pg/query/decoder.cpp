@@ -99,7 +99,7 @@ static void tell_place(void *of)
     const char *const place = place_of((const Row *)of);
 
     if (place != NULL)
-        errcontext("row %s", place);
+        errcontext("the row at ctid %s", place);
 }
 
 /* Evaluates an expression for the row. */

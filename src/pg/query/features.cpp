@@ -71,6 +71,10 @@ static const Expression *parse(TableColumns *columns, const TableRelation *relat
 
 static void find_feature(TableColumns *columns, TableColumn *feature, const TableRelation *relation, const char *text)
 {
+    if (strcmp(text, "*") == 0)
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("\"*\" must be the only feature"),
+                        errdetail("It stands for every column that can be one."),
+                        errhint("Leave it out, or leave the others out.")));
     if (!table_is_expression(relation, text)) {
         table_feature_find(feature, relation, text);
         return;

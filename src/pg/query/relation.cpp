@@ -183,6 +183,8 @@ static int hint_of_name(Oid relation, const char *name)
             "Perhaps you meant the column \"%s\": names of columns are taken as they are, with their case and "
             "without quotes.",
             similar);
+    if (strchr(name, '.') != NULL && !text_is_expression(name))
+        return errhint("Columns are named without their table.");
     if (!text_is_expression(name))
         return 0;
     return errhint("A name is taken here, and no expression: put it into a view or a generated column and name that.");

@@ -59,7 +59,8 @@ static void check_names(const TableCall *call)
 
     for (int i = 0; i < model->count; ++i) {
         same = same && strcmp(model->list[i].name, call->features[i].name) == 0;
-        are_there = are_there && get_attnum(call->relation.id, model->list[i].name) != InvalidAttrNumber;
+        are_there = are_there && (get_attnum(call->relation.id, model->list[i].name) != InvalidAttrNumber ||
+                                  text_is_expression(model->list[i].name));
     }
     if (same)
         return;

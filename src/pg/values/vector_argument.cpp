@@ -51,7 +51,8 @@ PgkmCallCache *pgkm_call_cache(FmgrInfo *flinfo, Size size)
         ERROR,
         (errcode(ERRCODE_DATATYPE_MISMATCH), errmsg("type %s is no vector of numbers", format_type_be(type)),
          errhint("Write ARRAY[x, y] of numbers, or take an array of smallint, integer, bigint, real, double precision "
-                 "or numeric, or a type that has a cast to real[] or double precision[], as vector and halfvec.")));
+                 "or numeric, or a type that has a cast to real[] or double precision[], as vector and halfvec. A row "
+                 "of a table t is t.*, where t is a column's name, too.")));
     pg_unreachable();
 }
 
