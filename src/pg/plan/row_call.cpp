@@ -45,8 +45,9 @@ static bool columns_of_var(PlannerInfo *root, const Var *whole, List **names, Li
 {
     ListCell *cell;
 
+    /* A query above that plans its joins has told them by now which columns a subquery beside them (LATERAL) reads. */
     for (Index up = 0; up < whole->varlevelsup; ++up)
-        if ((root = root->parent_root) == NULL)
+        if ((root = root->parent_root) == NULL || root->simple_rel_array != NULL)
             return false;
     if (whole->varno < 1 || whole->varno > (int)list_length(root->parse->rtable))
         return false;
