@@ -94,6 +94,13 @@ SELECT rows_of, o.* FROM (VALUES
     (23, 'window', 'SELECT id, first_value(kmeans_predict(m, t)) OVER (PARTITION BY kmeans_predict(m, t), id) FROM row_types AS t, row_models'),
     (24, 'ORDER BY', 'SELECT id, kmeans_predict(m, t) FROM row_types AS t, row_models ORDER BY kmeans_predict(m, t), kmeans_distance(m, t) LIMIT 40'),
     (25, 'composite column', 'SELECT (w).id, kmeans_predict(m, w) FROM (SELECT t AS w FROM row_types AS t OFFSET 0) AS s, row_models')) AS v (line, rows_of, query), LATERAL pg_temp.of_rows(query) AS o ORDER BY line;
+-- an outer join's missing row has no label, whatever an expression makes of NULLs
+CREATE TABLE row_coalesced AS SELECT kmeans_fit('row_types', ARRAY['coalesce(x, 7)'], 3) AS coalesced;
+SELECT i, kmeans_predict(coalesced, t) AS a_table, kmeans_predict(coalesced, w.t) AS a_value, kmeans_predict(coalesced, a_barrier) AS a_barrier, kmeans_predict(coalesced, a_view) AS a_view FROM row_coalesced, generate_series(299, 301) AS i
+LEFT JOIN row_types AS t ON t.id = i LEFT JOIN (SELECT t, id AS value_id FROM row_types AS t OFFSET 0) AS w ON value_id = i LEFT JOIN row_barrier AS a_barrier ON a_barrier.id = i LEFT JOIN row_view AS a_view ON a_view.id = i ORDER BY i;
+SELECT count(*), count(kmeans_predict(coalesced, t)) AS labels FROM row_coalesced, row_types AS t FULL JOIN generate_series(301, 310) AS i ON t.id = i;
+SELECT count(*), count((SELECT kmeans_predict(coalesced, t) FROM row_coalesced)) AS labels FROM generate_series(291, 310) AS i LEFT JOIN row_types AS t ON t.id = i;
+
 -- Plans
 CREATE FUNCTION pg_temp.plan_of(query text, lines text) RETURNS SETOF text LANGUAGE plpgsql AS $$
 DECLARE
@@ -104,6 +111,7 @@ BEGIN
     END LOOP;
 END $$;
 SELECT pg_temp.plan_of('SELECT kmeans_predict((SELECT m FROM row_models), s) FROM (SELECT x, plan, r, d, x + 1 AS y FROM row_types) AS s', ', ''.*');
+SELECT pg_temp.plan_of('SELECT kmeans_predict((SELECT m FROM row_models), t) FROM generate_series(1, 2) AS i LEFT JOIN row_coalesced AS t ON true', ', ''.*');
 SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;
 ALTER TABLE row_types SET (parallel_workers = 2);
 SELECT pg_temp.plan_of('SELECT count(*) FROM row_types AS t WHERE kmeans_predict((SELECT m FROM row_models), t) = 1', 'Workers Planned.*|Filter: .pgkm_row_kmeans_predict|Parallel Seq Scan');
@@ -273,7 +281,7 @@ SELECT pg_temp.forged('{origin,features,3}', to_jsonb(repeat('(', 20000) || 'x' 
 -- the functions that plans call
 SELECT pg_temp.outcome(format('SELECT pgkm_row_kmeans_predict(%s) FROM row_models', arguments)) FROM unnest(ARRAY['m, ''{x}'', 1', 'm, ''{x,y}'', 1', 'm, ''{NULL}'', 1', 'm, ''{}'', 1', 'm, ''{x}'', VARIADIC ARRAY[1, 2]', 'm, ''{""}'', 1', 'm, ''{""}'', NULL::oid', 'NULL, ''{x}'', 1', 'm, ''{{plan,r},{d,x}}'', ''pro''::text, 1, date ''2024-03-01'', 5']) WITH ORDINALITY AS v (arguments, line) ORDER BY line;
 SET client_min_messages = warning;
-DROP TABLE row_types, row_models, row_arrays, row_kept, row_parent, row_base, row_wide, row_widest, row_changing, row_strict, row_long CASCADE;
+DROP TABLE row_types, row_models, row_arrays, row_kept, row_parent, row_base, row_wide, row_widest, row_changing, row_strict, row_coalesced, row_long CASCADE;
 DROP FUNCTION row_wrong, row_label;
 DROP TYPE row_size;
 DROP DOMAIN row_price;
