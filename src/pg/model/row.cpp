@@ -150,6 +150,8 @@ static const RowMap *open_columns(FunctionCallInfo fcinfo, int number, ModelColu
         Datum *texts;
         int n;
 
+        if (PG_ARGISNULL(number)) /* of a call that no plan has made */
+            ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("names must not be null")));
         deconstruct_array(PG_GETARG_ARRAYTYPE_P(number), TEXTOID, -1, false, TYPALIGN_INT, &texts, NULL, &n);
         if (n != count || fcinfo->flinfo->fn_expr == NULL || !IsA(fcinfo->flinfo->fn_expr, FuncExpr))
             elog(ERROR, "%d names for %d columns", n, count);
