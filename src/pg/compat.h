@@ -127,8 +127,15 @@ extern "C" {
 #endif
 #if PG_VERSION_NUM >= 160000
 #define pgkm_copy_nulling(column, whole) ((column)->varnullingrels = bms_copy((whole)->varnullingrels))
+#define pgkm_is_never_nulled(whole) ((whole)->varnullingrels == NULL)
 #else
 #define pgkm_copy_nulling(column, whole) ((void)(column))
+#define pgkm_is_never_nulled(whole) ((void)(whole), false)
+#endif
+#if PG_VERSION_NUM >= 180000
+#define pgkm_is_old_or_new(whole) ((whole)->varreturningtype != VAR_RETURNING_DEFAULT)
+#else
+#define pgkm_is_old_or_new(whole) ((void)(whole), false)
 #endif
 
 /* 18 can name a module and its version in pg_get_loaded_modules(). */

@@ -201,6 +201,8 @@ const Sources *sources_read(const PgkmModelFields *of, const NullableDatum *name
             raise_sources(of, "have sources that are not null");
         } else {
             read_source(of, composites[i], d, source, &read->is_real);
+            if (source->encoding == ENCODING_VECTOR && n > 1)
+                raise_sources(of, "have a vector as their only source");
         }
         width += source->width;
     }

@@ -36,6 +36,7 @@ struct RowMap {
     RowSource *list;   /* of each source */
     Levels *levels;    /* NULL: none is a category */
     bool is_real;
+    int marker;    /* the column that is NULL where there is no row; -1: none */
     Datum *values; /* of the row */
     bool *nulls;
 };
@@ -127,8 +128,8 @@ static RowMap *make_map(ModelColumns *columns, const RowShape *shape)
     Datum *const levels = (Datum *)palloc(sources->count * sizeof(Datum));
 
     map->list = (RowSource *)palloc0(sources->count * sizeof(RowSource));
-    map->values = (Datum *)palloc(shape->count * sizeof(Datum));
-    map->nulls = (bool *)palloc(shape->count);
+    map->values = (Datum *)palloc((shape->count + 1) * sizeof(Datum)); /* a marker's too */
+    map->nulls = (bool *)palloc(shape->count + 1);
     for (int i = 0; i < sources->count; ++i) {
         find_source(shape, &sources->list[i], &map->list[i]);
         all[i] = map->list[i].column;
@@ -143,7 +144,7 @@ static RowMap *make_map(ModelColumns *columns, const RowShape *shape)
 
 /* --- the two forms of a row --- */
 
-/* The names are a constant, and so are the types of the arguments. */
+/* NULL where there is no row. The names are a constant, and so are the types of the arguments. */
 static const RowMap *open_columns(FunctionCallInfo fcinfo, int number, ModelColumns *columns)
 {
     const int count = PG_NARGS() - number - 1;
@@ -153,6 +154,8 @@ static const RowMap *open_columns(FunctionCallInfo fcinfo, int number, ModelColu
         Datum *texts;
         int n;
 
+        if (PG_ARGISNULL(number)) /* of a call that no plan has made */
+            ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("names must not be null")));
         deconstruct_array(PG_GETARG_ARRAYTYPE_P(number), TEXTOID, -1, false, TYPALIGN_INT, &texts, NULL, &n);
         if (n != count || fcinfo->flinfo->fn_expr == NULL || !IsA(fcinfo->flinfo->fn_expr, FuncExpr))
             elog(ERROR, "%d names for %d columns", n, count);
@@ -162,10 +165,14 @@ static const RowMap *open_columns(FunctionCallInfo fcinfo, int number, ModelColu
             list[i] = {TextDatumGetCString(texts[i]), exprType(column), exprTypmod(column), exprCollation(column)};
         }
 
-        const RowShape shape = {list, n, "the row"};
+        const bool is_marked = list[n - 1].name[0] == '\0';
+        const RowShape shape = {list, n - is_marked, "the row"};
 
         columns->map = make_map(columns, &shape);
+        columns->map->marker = is_marked ? n - 1 : -1;
     }
+    if (columns->map->marker >= 0 && fcinfo->args[number + 1 + columns->map->marker].isnull)
+        return NULL;
     for (int i = 0; i < count; ++i) {
         columns->map->values[i] = fcinfo->args[number + 1 + i].value;
         columns->map->nulls[i] = fcinfo->args[number + 1 + i].isnull;
@@ -298,6 +305,8 @@ double *model_row(FunctionCallInfo fcinfo, int number, int32 d, const double *fi
     const RowMap *const map =
         is_columns ? open_columns(fcinfo, number, columns) : open_composite(fcinfo->args[number].value, columns);
 
+    if (map == NULL)
+        return NULL;
     if (sources->list[0].encoding == ENCODING_VECTOR)
         return pgkm_read_array(pgkm_cast_value(map->list[0].cast, value_of(map, &map->list[0])), d, "feature", element,
                                fills);

@@ -7,6 +7,7 @@
  *   pgkm_row_kmeans_predict(m, '{a,b,c}', t.a, t.b, t.c)
  *
  * the same C function, which finds the model's columns by those names. A column costs next to nothing until it is read.
+ * Where an outer join can leave the row out, its tableoid stands behind them under no name: NULL says that it is none.
  */
 #include "pg/plan/plan.h"
 
@@ -14,6 +15,7 @@
 
 extern "C" {
 #include "access/htup_details.h"
+#include "access/sysattr.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
 #include "nodes/makefuncs.h"
@@ -41,17 +43,46 @@ static Oid columns_function(Oid function, Oid model)
                            ObjectIdGetDatum(get_func_namespace(function)));
 }
 
+/* Whether there may be no row: an outer join has NULL in its place. */
+static bool may_be_missing(const Query *query, const Var *whole)
+{
+    ListCell *cell;
+
+    if (pgkm_is_never_nulled(whole))
+        return false;
+    foreach (cell, query->rtable) {
+        const RangeTblEntry *const entry = lfirst_node(RangeTblEntry, cell);
+
+        if (entry->rtekind == RTE_JOIN && IS_OUTER_JOIN(entry->jointype))
+            return true;
+    }
+    return false;
+}
+
 /* The columns of a whole row of an entry of the query's range table. */
 static bool columns_of_var(PlannerInfo *root, const Var *whole, List **names, List **columns)
 {
     ListCell *cell;
 
+    /* A query above that plans its joins has told them by now which columns a subquery beside them (LATERAL) reads. */
     for (Index up = 0; up < whole->varlevelsup; ++up)
-        if ((root = root->parent_root) == NULL)
+        if ((root = root->parent_root) == NULL || root->simple_rel_array != NULL)
             return false;
     if (whole->varno < 1 || whole->varno > (int)list_length(root->parse->rtable))
         return false;
-    pgkm_expand_entry(rt_fetch(whole->varno, root->parse->rtable), whole, names, columns);
+    if (pgkm_is_old_or_new(whole)) /* of RETURNING: there may be none */
+        return false;
+
+    RangeTblEntry *const entry = rt_fetch(whole->varno, root->parse->rtable);
+
+    pgkm_expand_entry(entry, whole, names, columns);
+    if (may_be_missing(root->parse, whole)) {
+        if (entry->rtekind != RTE_RELATION)
+            return false;
+        *names = lappend(*names, makeString(pstrdup("")));
+        *columns = lappend(*columns, makeVar(whole->varno, TableOidAttributeNumber, OIDOID, -1, InvalidOid,
+                                             whole->varlevelsup));
+    }
     foreach (cell, *columns) {
         Var *const column = (Var *)lfirst(cell);
 
