@@ -94,8 +94,8 @@ SELECT is(:streamed, 400, 'also rows that are streamed');
 -- Names hold no SQL
 SELECT throws_ok($$SELECT kmeans_fit('priv_points WHERE id < 5', '{x}', 1)$$, '42602', NULL, 'a condition in the name of a table');
 SELECT throws_ok($$SELECT kmeans_fit('(SELECT * FROM priv_points)', '{x}', 1)$$, '42602', NULL, 'a query in the name of a table');
-SELECT throws_ok($$SELECT kmeans_fit('priv_points', ARRAY['x FROM priv_points; DELETE FROM priv_points; --'], 1)$$, '42703', NULL, 'SQL in the name of a column');
-SELECT throws_ok($$SELECT kmeans_fit('priv_points', ARRAY['x"; DELETE FROM priv_points; --'], 1)$$, '42703', NULL, 'a quote in the name of a column');
+SELECT throws_ok($$SELECT kmeans_fit('priv_points', ARRAY['x FROM priv_points; DELETE FROM priv_points; --'], 1)$$, '42601', NULL, 'SQL in an expression');
+SELECT throws_ok($$SELECT kmeans_fit('priv_points', ARRAY['x"; DELETE FROM priv_points; --'], 1)$$, '42601', NULL, 'a quote in an expression');
 SELECT lives_ok($$SELECT kmeans_cluster('priv_points', '{x,y}', 2, label_column => 'a = 1; DELETE FROM priv_points; --"')$$, 'SQL in the name of a new column');
 SELECT is((SELECT count(*) FROM priv_points), 400::bigint, 'and it is a name only');
 

@@ -80,8 +80,8 @@ static bool columns_of_var(PlannerInfo *root, const Var *whole, List **names, Li
         if (entry->rtekind != RTE_RELATION)
             return false;
         *names = lappend(*names, makeString(pstrdup("")));
-        *columns = lappend(*columns, makeVar(whole->varno, TableOidAttributeNumber, OIDOID, -1, InvalidOid,
-                                             whole->varlevelsup));
+        *columns = lappend(*columns,
+                           makeVar(whole->varno, TableOidAttributeNumber, OIDOID, -1, InvalidOid, whole->varlevelsup));
     }
     foreach (cell, *columns) {
         Var *const column = (Var *)lfirst(cell);

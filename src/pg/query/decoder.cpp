@@ -69,9 +69,9 @@ static const char *place_of(const Row *row)
     pg_unreachable();
 }
 
-[[noreturn]] static void raise_column(const Row *row, const char *column, PgkmRowFaultKind kind)
+[[noreturn]] static void raise_column(const Row *row, const TableColumn *column, PgkmRowFaultKind kind)
 {
-    const char *const what = psprintf("column \"%s\"", column);
+    const char *const what = psprintf(column->expression == NULL ? "column \"%s\"" : "\"%s\"", column->name);
 
     if (kind == PGKM_ROW_NULL_ELEMENT && row->query->takes_nulls)
         raise_null(row, what);
@@ -146,7 +146,7 @@ static double read_weight(const Row *row)
     if (is_null(row, row->decoder->weight))
         return 0.0;
     if (!pgkm_read_number(value_of(row, row->decoder->weight), column->type, 1, &weight, &fault))
-        raise_column(row, column->name, fault.kind);
+        raise_column(row, column, fault.kind);
     if (weight < 0)
         raise_bad(row, psprintf("weight column \"%s\" must not be negative", column->name));
     return weight;
@@ -222,7 +222,7 @@ static char *write_column(const Row *row, int i, PgkmElement element, char *out)
     if (unlikely(is_null(row, i)) && row->query->nulls == TABLE_NULLS_MEAN)
         return write_value(element, get_float8_nan(), out); /* until all rows are read */
     if (unlikely(is_null(row, i) || !pgkm_read_number(value_of(row, i), column->type, i + 1, &value, &fault)))
-        raise_column(row, column->name, fault.kind);
+        raise_column(row, column, fault.kind);
     return write_value(element, value, out);
 }
 
@@ -242,7 +242,7 @@ static char *write_incomplete(const Row *row, int i, int32 width, PgkmElement el
 [[noreturn]] static void raise_unopened(const Row *row, int i)
 {
     if (row->fault.kind == PGKM_ROW_NULL)
-        raise_column(row, row->query->features[i].name, PGKM_ROW_NULL_ELEMENT);
+        raise_column(row, &row->query->features[i], PGKM_ROW_NULL_ELEMENT);
     raise_array(row, &row->fault);
 }
 

@@ -3,6 +3,8 @@
  */
 #include "pg/table/call.h"
 
+#include <algorithm>
+
 extern "C" {
 #include "catalog/pg_type.h"
 #include "lib/stringinfo.h"
@@ -51,6 +53,15 @@ void table_call_take_model(TableCall *call, const Sources *model)
         call->arguments.features = {names_of(model), false};
 }
 
+/* Whether the relation has a column of this name, or the call names it, be it an expression. */
+static bool is_there(const TableCall *call, const char *name)
+{
+    const auto is_it = [name](const TableColumn &feature) { return strcmp(feature.name, name) == 0; };
+
+    return get_attnum(call->relation.id, name) != InvalidAttrNumber ||
+           std::any_of(call->features, call->features + call->n_features, is_it);
+}
+
 static void check_names(const TableCall *call)
 {
     const Sources *const model = call->model;
@@ -59,8 +70,7 @@ static void check_names(const TableCall *call)
 
     for (int i = 0; i < model->count; ++i) {
         same = same && strcmp(model->list[i].name, call->features[i].name) == 0;
-        are_there = are_there && (get_attnum(call->relation.id, model->list[i].name) != InvalidAttrNumber ||
-                                  text_is_expression(model->list[i].name));
+        are_there = are_there && is_there(call, model->list[i].name);
     }
     if (same)
         return;
