@@ -102,27 +102,32 @@ static void tell_place(void *of)
         errcontext("the row at ctid %s", place);
 }
 
-/* Evaluates an expression for the row. */
-static void compute(const Row *row, int column)
+/* Evaluates the expressions among the columns from `first` on for the row. */
+static void compute(const Row *row, int first, int count)
 {
-    TableComputed *const computed = row->decoder->computed[column];
     ErrorContextCallback callback = {error_context_stack, tell_place, (void *)row};
 
-    for (int i = 0; i < computed->n_inputs; ++i) {
-        computed->values[i] = value_of(row, computed->inputs[i]);
-        computed->nulls[i] = is_null(row, computed->inputs[i]);
-    }
     error_context_stack = &callback;
-    computed->result.value =
-        expression_value(computed->state, computed->values, computed->nulls, &computed->result.isnull);
+    for (int column = first; column < first + count; ++column) {
+        TableComputed *const computed = row->decoder->computed[column];
+
+        if (computed == NULL)
+            continue;
+        for (int i = 0; i < computed->n_inputs; ++i) {
+            computed->values[i] = row->slot->tts_values[row->decoder->places[computed->inputs[i]]];
+            computed->nulls[i] = row->slot->tts_isnull[row->decoder->places[computed->inputs[i]]];
+        }
+        computed->result.value =
+            expression_value(computed->state, computed->values, computed->nulls, &computed->result.isnull);
+    }
     error_context_stack = callback.previous;
 }
 
-static void compute_features(const Row *row)
+void table_compute_features(const TableDecoder *decoder, const TupleTableSlot *slot, const TableOrigin *origin)
 {
-    for (int i = 0; i < row->query->n_features; ++i)
-        if (is_computed(row, i))
-            compute(row, i);
+    const Row row = {decoder, decoder->query, slot, origin, -1, false, {}, {}};
+
+    compute(&row, 0, decoder->query->n_features);
 }
 
 /* --- which rows take part --- */
@@ -132,7 +137,7 @@ static inline bool passes_filter(const Row *row)
     const int filter = row->decoder->filter;
 
     if (filter >= 0 && is_computed(row, filter))
-        compute(row, filter);
+        compute(row, filter, 1);
     return filter < 0 || (!is_null(row, filter) && DatumGetBool(value_of(row, filter)));
 }
 
@@ -322,8 +327,8 @@ static bool append(Row *row, TableRows *rows, bool written)
 
     if (!passes_filter(row))
         return false;
-    if (row->decoder->computed != NULL)
-        compute_features(row);
+    if (row->decoder->computed != NULL && !row->decoder->is_simple)
+        compute(row, 0, query->n_features);
     if (!written && (is_null_row(row) || (query->nulls == TABLE_NULLS_SKIP && lacks_value(row))))
         return false;
 
@@ -361,9 +366,6 @@ static int32 read_label(const Row *row)
 
 static TablePlain plain_kind(const TableQuery *query, PgkmElement element)
 {
-    for (int i = 0; i < query->n_features; ++i)
-        if (query->features[i].expression != NULL)
-            return DECODE_OTHERS;
     if (table_columns_are_single(query->features, query->n_features))
         return element == PGKM_FLOAT32 ? DECODE_REALS : DECODE_NUMBERS;
     return query->n_features == 1 && query->features[0].kind == COLUMN_ARRAY && element == PGKM_FLOAT32

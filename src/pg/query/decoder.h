@@ -74,6 +74,9 @@ void table_decoder_begin(TableDecoder *decoder, const char *given);
 /* Writes the rows, all of which that decoder has read, with the levels that it has met. */
 void table_decoder_end_levels(const TableDecoder *decoder, TableRows *rows);
 
+/* Evaluates the expressions among the features. Of rows that are not simple table_decode_with_care does. */
+void table_compute_features(const TableDecoder *decoder, const TupleTableSlot *slot, const TableOrigin *origin);
+
 /* Any row. `written`: its features are in their place already. */
 void table_decode_with_care(const TableDecoder *decoder, const TupleTableSlot *slot, TableOrigin *origin,
                             TableRows *rows, bool written);

@@ -15,8 +15,15 @@ struct SlotFeatures {
     const TableDecoder *decoder;
     const TupleTableSlot *slot;
 
-    bool is_null(int i) const { return slot->tts_isnull[decoder->places[i]]; }
-    Datum value(int i) const { return slot->tts_values[decoder->places[i]]; }
+    bool is_computed(int i) const { return unlikely(decoder->places[i] < 0); }
+    bool is_null(int i) const
+    {
+        return is_computed(i) ? decoder->computed[i]->result.isnull : slot->tts_isnull[decoder->places[i]];
+    }
+    Datum value(int i) const
+    {
+        return is_computed(i) ? decoder->computed[i]->result.value : slot->tts_values[decoder->places[i]];
+    }
     float real(int i) const { return DatumGetFloat4(value(i)); }
 };
 
@@ -68,7 +75,7 @@ static inline bool write_plain(const TableDecoder *decoder, const Features &feat
 {
     const TableQuery *const query = decoder->query;
 
-    if (decoder->levels != NULL && !decoder->is_simple)
+    if ((decoder->levels != NULL || decoder->computed != NULL) && !decoder->is_simple)
         return false;
     switch (decoder->plain) {
     case DECODE_REALS:
@@ -85,6 +92,9 @@ static inline bool write_plain(const TableDecoder *decoder, const Features &feat
 
 void table_decode(const TableDecoder *decoder, const TupleTableSlot *slot, TableOrigin *origin, TableRows *rows)
 {
+    if (decoder->computed != NULL && decoder->is_simple)
+        table_compute_features(decoder, slot, origin);
+
     const bool written = rows->used != NULL && write_plain(decoder, SlotFeatures{decoder, slot}, rows->used);
 
     if (unlikely(!written || !decoder->is_simple)) {
