@@ -144,6 +144,8 @@ RESET min_parallel_table_scan_size;
 SET pg_kmeans.scan = executor;
 SELECT kmeans_fit('expression_rows', '{age,y}', 3, filter => 'expression_effect(id) AND plan = ''pro''') = kmeans_fit('expression_some', '{age,y}', 3) AS executor;
 RESET pg_kmeans.scan;
+SELECT pg_temp.said($$SELECT kmeans_fit('expression_rows', '{age,y}', 3, filter => 'expression_effect(id)', memory => 'stream')$$) AS is_volatile;
+ALTER FUNCTION expression_effect STABLE;
 SELECT kmeans_fit('expression_rows', '{age,y}', 3, filter => 'expression_effect(id) AND plan = ''pro''', memory => 'stream') = kmeans_fit('expression_some', '{age,y}', 3) AS streamed, kmeans_fit('expression_parts', '{age,y}', 3, filter => 'expression_effect(id) AND plan = ''pro''') = kmeans_fit('expression_some', '{age,y}', 3) AS partitions,
     (SELECT count(*) FROM kmeans_labels('expression_rows', '{age,y}', 3, filter => 'id > 100 AND plan = ''pro''') WHERE cluster_id IS NOT NULL) = (SELECT count(*) FROM expression_some) AS labels;
 

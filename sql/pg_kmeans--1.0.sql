@@ -8,9 +8,10 @@
 -- model and options
 
 CREATE TYPE kmeans_source AS (
-    type     text,
-    encoding text,
-    levels   text[]
+    type       text,
+    encoding   text,
+    levels     text[],
+    expression boolean
 );
 COMMENT ON TYPE kmeans_source IS 'what a model knows of a column, or an expression, that features come from';
 
@@ -865,6 +866,7 @@ BEGIN
         ('kmeans_source.type', 'of the values'),
         ('kmeans_source.encoding', 'number, date, interval, category or vector'),
         ('kmeans_source.levels', 'of a category: each is a feature, in the order of their bytes; NULL behind them if it is one'),
+        ('kmeans_source.expression', 'whether it is an expression, not a column'),
         ('kmeans_sums.k', 'number of centroids'),
         ('kmeans_sums.n', 'number of rows'),
         ('kmeans_sums.inertia', 'sum of squared distances to the nearest centroids'),

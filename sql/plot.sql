@@ -114,7 +114,7 @@ FROM (SELECT (m).n_iter, gmm_plot(m) AS svg FROM (SELECT gmm_fit('plot_shuffled'
 
 -- A profile: a line for each feature, a column for all rows and for each cluster, coloured where it lies apart.
 CREATE TABLE plot_profiles AS SELECT kmeans_model('{{0,0.5,0.25,7},{19000,0.9995,-3.5,7}}', ARRAY['since', E'a<b & "c\x01"', repeat('long ', 20), 'same'],
-    sources => ARRAY[ROW('timestamp without time zone', 'date', '{}'), ROW('boolean', 'number', '{}'), ROW('interval', 'interval', '{}'), ROW('integer', 'number', '{}')]::kmeans_source[]) AS m;
+    sources => ARRAY[ROW('timestamp without time zone', 'date', '{}', NULL), ROW('boolean', 'number', '{}', NULL), ROW('interval', 'interval', '{}', NULL), ROW('integer', 'number', '{}', NULL)]::kmeans_source[]) AS m;
 SELECT match[1] AS text FROM plot_profiles, regexp_matches(kmeans_profile_plot(m), '<text[^>]*>([^<]*)', 'g') AS match;
 SELECT width, array_agg(match[1]) AS texts FROM plot_profiles, unnest('{320,400,4000}'::integer[]) AS width, regexp_matches(kmeans_profile_plot(m, width, title => ''), '<text[^>]*>([^<]*)', 'g') AS match GROUP BY width ORDER BY width;
 SELECT match[1] AS colour, match[2] AS opacity, count(*) FROM plot_profiles, regexp_matches(kmeans_profile_plot(m), '<rect fill="(#[0-9a-f]+)" fill-opacity="([0-9.]+)"', 'g') AS match GROUP BY 1, 2 ORDER BY 1, 2;

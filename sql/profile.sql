@@ -28,14 +28,14 @@ RESET DateStyle;
 RESET IntervalStyle;
 RESET extra_float_digits;
 -- Times before Christ, beyond the range of timestamps, below 0; numbers of all magnitudes; values that stand alone.
-SELECT type, encoding, value, (SELECT summary FROM kmeans_profile(kmeans_model(ARRAY[[value]], '{x}', sources => ARRAY[ROW(type, encoding, '{}')::kmeans_source]))) AS summary
+SELECT type, encoding, value, (SELECT summary FROM kmeans_profile(kmeans_model(ARRAY[[value]], '{x}', sources => ARRAY[ROW(type, encoding, '{}', NULL)::kmeans_source]))) AS summary
 FROM (VALUES ('date', 'date', -0.4::float8), ('date', 'date', 19000.6), ('date', 'date', -800000), ('date', 'date', 1e9), ('date', 'date', -1e300), ('timestamp without time zone', 'date', -0.25),
     ('timestamp with time zone', 'date', 0.999999), ('timestamp with time zone', 'date', -2440588), ('interval', 'interval', -1.5), ('interval', 'interval', -1e-9), ('interval', 'interval', 30), ('interval', 'interval', 1e300),
     ('time without time zone', 'interval', 0.999), ('boolean', 'number', 0.0994), ('boolean', 'number', 0.0996), ('boolean', 'number', -1e-15), ('integer', 'number', 0), ('integer', 'number', -0.0004), ('real', 'number', 1234567.8),
     ('numeric', 'number', 1e15), ('money', 'number', 5e-324), ('a type of another version', 'number', 7), ('a type of another version', 'date', 0)) AS v (type, encoding, value);
 SELECT feature, summary FROM kmeans_profile(kmeans_model('{{1e9,2019,0,7},{1000000001,2021.25,1e-9,7}}', '{far,year,small,same}'));
 -- Directions are no shares and no dates.
-SELECT cluster_id, summary FROM kmeans_profile(kmeans_model('{{3,4,0},{0,0,1}}', '{since,plan}', metric => 'cosine', sources => ARRAY[ROW('date', 'date', '{}')::kmeans_source, ROW('text', 'category', '{free,pro}')::kmeans_source]));
+SELECT cluster_id, summary FROM kmeans_profile(kmeans_model('{{3,4,0},{0,0,1}}', '{since,plan}', metric => 'cosine', sources => ARRAY[ROW('date', 'date', '{}', NULL)::kmeans_source, ROW('text', 'category', '{free,pro}', NULL)::kmeans_source]));
 -- Without names, of an array, and with names that are not as many.
 SELECT feature, summary FROM kmeans_profile((SELECT kmeans(ARRAY[i, i * i], 1) FROM generate_series(1, 3) AS i));
 SELECT feature, summary FROM kmeans_profile(kmeans_model('{{1,2,3}}', '{f}'));
@@ -67,8 +67,8 @@ SELECT (s).kmeans_model, kmeans_model(s) AS field FROM (SELECT 5 AS kmeans_model
 SELECT arguments, pg_temp.outcome(format('SELECT kmeans_model(%s)', arguments)) AS outcome FROM unnest(ARRAY['NULL', '''{}''', '''{1,2}''', '''{{{1,2}}}''', '''{{1,NULL}}''', '''{{1,NaN}}''', '''{{1,-Infinity}}''',
     '''{{1,2}}'', ''{}''', '''{{1,2}}'', ''{a,NULL}''', '''{{1,2}}'', ''{a,b,c}''', '''{{1,2}}'', ''{{a,b}}''', '''{{1}}'', center => ''{1,2}''', '''{{1}}'', center => ''{NULL}''', '''{{1}}'', center => ''{{1}}''',
     '''{{1}}'', scale => ''{Infinity}''', '''{{1}}'', scale => ''{0}''', '''{{1}}'', scale => ''{-1}''', '''{{1}}'', center => ''{1}'', scale => ''{1,2}''', '''{{1}}'', metric => ''l1''', '''{{1,2},{0,0}}'', metric => ''cosine''',
-    '''{{1}}'', sources => ARRAY[ROW(''date'', ''date'', ''{}'')::kmeans_source]', '''{{1}}'', ''{a}'', sources => ARRAY[NULL::kmeans_source]', '''{{1,2}}'', ''{a,b}'', sources => ARRAY[ROW(''date'', ''date'', ''{}'')::kmeans_source]',
-    '''{{1,2}}'', ''{a}'', sources => ARRAY[ROW(''date'', ''date'', ''{}'')::kmeans_source]', '''{{1}}'', ''{a}'', sources => ARRAY[ROW(''date'', ''day'', ''{}'')::kmeans_source]',
-    '''{{1,2}}'', ''{a}'', sources => ARRAY[ROW(''text'', ''category'', ''{b,a}'')::kmeans_source]']) AS arguments;
+    '''{{1}}'', sources => ARRAY[ROW(''date'', ''date'', ''{}'', NULL)::kmeans_source]', '''{{1}}'', ''{a}'', sources => ARRAY[NULL::kmeans_source]', '''{{1,2}}'', ''{a,b}'', sources => ARRAY[ROW(''date'', ''date'', ''{}'', NULL)::kmeans_source]',
+    '''{{1,2}}'', ''{a}'', sources => ARRAY[ROW(''date'', ''date'', ''{}'', NULL)::kmeans_source]', '''{{1}}'', ''{a}'', sources => ARRAY[ROW(''date'', ''day'', ''{}'', NULL)::kmeans_source]',
+    '''{{1,2}}'', ''{a}'', sources => ARRAY[ROW(''text'', ''category'', ''{b,a}'', NULL)::kmeans_source]']) AS arguments;
 DROP TABLE profile_rows, profile_models, profile_texts, profile_copies;
 DROP TYPE profile_mood;

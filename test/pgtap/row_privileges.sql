@@ -78,7 +78,7 @@ CREATE TYPE row_pair AS (x float8, y float8);
 CREATE FUNCTION row_pair(float8) RETURNS row_pair LANGUAGE plpgsql IMMUTABLE AS $$BEGIN PERFORM nextval('public.row_traps'); RETURN ($1, $1); END$$;
 CREATE CAST (float8 AS row_pair) WITH FUNCTION row_pair(float8);
 CREATE TABLE row_forged AS
-SELECT line, expression, jsonb_populate_record(NULL::kmeans_model, jsonb_set(to_jsonb(m), '{origin,features,0}', to_jsonb(expression))) AS m, jsonb_populate_record(NULL::kmeans_model, jsonb_set(to_jsonb(m), '{origin,options,filter}', '"row_trap(x) > 0"')) AS filtered
+SELECT line, expression, jsonb_populate_record(NULL::kmeans_model, jsonb_set(jsonb_set(to_jsonb(m), '{origin,features,0}', to_jsonb(expression)), '{origin,sources,0,expression}', 'true')) AS m, jsonb_populate_record(NULL::kmeans_model, jsonb_set(to_jsonb(m), '{origin,options,filter}', '"row_trap(x) > 0"')) AS filtered
 FROM row_stored, unnest(ARRAY['row_trap(x)', 'public.row_trap(x)', '(x).row_trap', 'x <+> x', 'x OPERATOR(public.+) x', 'x OPERATOR(public.<+>) x', 'public.ln(x)', 'x::row_domain', 'x::public.row_domain', 'CAST(x AS public.row_pair) IS NULL', 'row_trap(''a'')', '(SELECT public.row_trap(x))', 'x + 0', 'ln(x + 1)', 'x + x',
     '(ARRAY[x]::public.row_domain[])[1]', 'CASE WHEN x > 0 THEN x ELSE public.row_trap(x) END', 'coalesce(x, public.row_trap(1))', '''1''::public.row_domain', 'nextval(''row_traps'')', 'pg_catalog.query_to_xml(''SELECT public.row_trap(1)'', true, true, '''')::text::float8', 'x); SELECT public.row_trap(1)', 'pg_catalog.set_config(''a.b'', ''c'', false)::float8']) WITH ORDINALITY AS f (expression, line);
 GRANT SELECT ON row_forged TO PUBLIC;

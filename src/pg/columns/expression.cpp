@@ -7,6 +7,7 @@
 #include "pg/compat.h"
 
 extern "C" {
+#include "catalog/pg_collation.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
@@ -60,9 +61,8 @@ static void advise(ExpressionUse use, int sqlstate)
     case ERRCODE_UNDEFINED_FUNCTION:
     case ERRCODE_UNDEFINED_OBJECT:
         if (use == EXPRESSION_FEATURE)
-            errhint("An expression of a model finds built-in functions, operators and types alone. "
-                    "%s",
-                    EXPRESSION_VIEW_HINT);
+            errhint("An expression of a model finds built-in functions, operators and types alone. Cast what they are "
+                    "given, or, for those of others, put the expression into a view and name the view's column.");
         break;
     case ERRCODE_DATETIME_FIELD_OVERFLOW:
         if (use == EXPRESSION_FEATURE)
@@ -135,7 +135,10 @@ static Node *find_column(ParseState *state, ColumnRef *name)
                         errmsg("an expression cannot use column \"%s\" of type %s", column->name, format_type_be(type)),
                         errhint("%s", EXPRESSION_VIEW_HINT), parser_errposition(state, name->location)));
 
-    Var *const var = makeVar(1, (AttrNumber)(found + 1), type, typmod, column->collation, 0);
+    /* A model means the same of all columns, whatever their collation. */
+    const bool is_plain = parsing->use == EXPRESSION_FEATURE && OidIsValid(column->collation);
+    Var *const var = makeVar(1, (AttrNumber)(found + 1), type, parsing->use == EXPRESSION_FEATURE ? -1 : typmod,
+                             is_plain ? DEFAULT_COLLATION_OID : column->collation, 0);
 
     var->location = name->location;
     return (Node *)var;
@@ -173,8 +176,7 @@ static Node *analyse(Parsing *parsing, const Node *raw)
     state->p_sourcetext = parsing->text;
     state->p_pre_columnref_hook = find_column;
     state->p_ref_hook_state = parsing;
-    if (parsing->use == EXPRESSION_FEATURE)
-        expression_check_names(state, copy);
+    expression_check_names(state, copy, parsing->use == EXPRESSION_FEATURE);
 
     Node *tree = transformExpr(state, copy, EXPR_KIND_STATS_EXPRESSION);
 
@@ -224,8 +226,11 @@ static Node *analyse_feature(Parsing *parsing)
                         errmsg("an expression of a model cannot have dates and times that depend on settings or on the "
                                "present day"),
                         errhint("Write days as '2024-12-31', and the time zone behind a time that has one.")));
+
+    Node *const planned = (Node *)expression_planner((Expr *)tree);
+
     AtEOXact_GUC(false, nest_level);
-    return tree;
+    return planned;
 }
 
 /* --- results --- */
@@ -260,7 +265,7 @@ static Expression *make_expression(const char *text, Node *tree, List *inputs)
 {
     Expression *const expression = (Expression *)palloc(sizeof(Expression));
 
-    *expression = {text, exprType(tree), exprTypmod(tree), exprCollation(tree), tree, inputs, false};
+    *expression = {text, exprType(tree), exprTypmod(tree), exprCollation(tree), tree, inputs, false, false};
     return expression;
 }
 
@@ -281,12 +286,9 @@ Expression *expression_parse(const char *text, const ExpressionColumns *columns,
 
     error_context_stack = &callback;
 
-    Node *const parsed = use == EXPRESSION_FEATURE ? analyse_feature(&parsing) : analyse(&parsing, parse_text(text));
-    /* Folding evaluates: its errors are no longer the parser's. */
-    callback.callback = tell_expression;
-    callback.arg = (void *)parsing.text;
-
-    Node *const tree = (Node *)expression_planner((Expr *)parsed);
+    Node *const tree = use == EXPRESSION_FEATURE
+                           ? analyse_feature(&parsing)
+                           : (Node *)expression_planner((Expr *)analyse(&parsing, parse_text(text)));
 
     collect_columns(tree, &found);
     number_inputs(tree, found);
@@ -296,13 +298,14 @@ Expression *expression_parse(const char *text, const ExpressionColumns *columns,
     Expression *const expression = make_expression(parsing.text, tree, inputs);
 
     expression->is_parallel_safe = is_parallel_safe(tree);
+    expression->is_volatile = contain_volatile_functions(tree);
     error_context_stack = callback.previous;
     return expression;
 }
 
 bool text_is_expression(const char *text)
 {
-    return strpbrk(text, " ,()[]+-*/%<>=|:'") != NULL;
+    return strpbrk(text, " ,()[]+-*/%<>=|:'^~@#&!?") != NULL;
 }
 
 char *expression_write(const Expression *expression)
@@ -359,7 +362,8 @@ Datum expression_value(ExpressionState *state, const Datum *values, const bool *
     ResetExprContext(state->context);
     ExecClearTuple(slot);
     for (int i = 0; i < state->n_inputs; ++i) {
-        slot->tts_values[i] = values[i];
+        slot->tts_values[i] =
+            MakeExpandedObjectReadOnly(values[i], nulls[i], TupleDescAttr(slot->tts_tupleDescriptor, i)->attlen);
         slot->tts_isnull[i] = nulls[i];
     }
     ExecStoreVirtualTuple(slot);

@@ -42,6 +42,7 @@ struct Expression {
     Node *tree;            /* constants folded; of its Vars varattno is the place in `inputs`, from 1 */
     List *inputs;          /* of integers: the columns it reads, from 0, ascending */
     bool is_parallel_safe; /* other processes may evaluate it */
+    bool is_volatile;      /* it may give another value for the same row */
 };
 
 /* Whether a text that is no column's name is meant as an expression: it has characters that names have seldom. */

@@ -47,22 +47,35 @@ static List *names_of(const Node *node)
     }
 }
 
-static bool check_names(Node *node, void *state)
+struct NameCheck {
+    ParseState *state;
+    bool is_feature;
+};
+
+static bool check_names(Node *node, void *argument)
 {
+    const NameCheck *const check = (const NameCheck *)argument;
+
     if (node == NULL)
         return false;
+    if (IsA(node, SubLink))
+        ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED), errmsg("an expression cannot have a subquery"),
+                        errhint("%s", EXPRESSION_VIEW_HINT),
+                        parser_errposition(check->state, ((const SubLink *)node)->location)));
 
-    List *const names = names_of(node);
+    List *const names = check->is_feature ? names_of(node) : NIL;
     const int count = list_length(names);
 
     if (count > 1 && strcmp(strVal(list_nth(names, count - 2)), "pg_catalog") != 0)
-        refuse((ParseState *)state, node, ERRCODE_FEATURE_NOT_SUPPORTED, NameListToString(names));
-    return pgkm_raw_expression_tree_walker(node, check_names, state);
+        refuse(check->state, node, ERRCODE_FEATURE_NOT_SUPPORTED, NameListToString(names));
+    return pgkm_raw_expression_tree_walker(node, check_names, argument);
 }
 
-void expression_check_names(ParseState *state, Node *raw)
+void expression_check_names(ParseState *state, Node *raw, bool is_feature)
 {
-    check_names(raw, state);
+    NameCheck check = {state, is_feature};
+
+    check_names(raw, &check);
 }
 
 /* --- types and functions --- */
@@ -136,6 +149,15 @@ static void check_literal(ParseState *state, const Const *literal)
                psprintf("a literal of type %s", format_type_be(literal->consttype)));
 }
 
+/* Whether its text is as extra_float_digits or bytea_output says, though the server calls it immutable. */
+static bool has_text_by_settings(Oid type)
+{
+    const Oid element = get_element_type(getBaseType(type));
+    const Oid base = getBaseType(OidIsValid(element) ? element : type);
+
+    return base == FLOAT4OID || base == FLOAT8OID || base == BYTEAOID;
+}
+
 static bool check_node(Node *node, void *argument)
 {
     ParseState *const state = (ParseState *)argument;
@@ -159,7 +181,6 @@ static bool check_node(Node *node, void *argument)
     case T_FuncExpr:
     case T_NamedArgExpr:
     case T_RelabelType:
-    case T_CoerceViaIO:
     case T_ArrayCoerceExpr:
     case T_CollateExpr:
     case T_CaseExpr:
@@ -172,6 +193,12 @@ static bool check_node(Node *node, void *argument)
     case T_NullTest:
     case T_BooleanTest:
     case T_SubscriptingRef:
+        break;
+    case T_CoerceViaIO:
+        if (has_text_by_settings(exprType((Node *)((const CoerceViaIO *)node)->arg)))
+            refuse(state, node, ERRCODE_INVALID_OBJECT_DEFINITION,
+                   psprintf("the text of type %s, which depends on settings",
+                            format_type_be(exprType((Node *)((const CoerceViaIO *)node)->arg))));
         break;
     case T_SQLValueFunction:
         refuse(state, node, ERRCODE_INVALID_OBJECT_DEFINITION, "the present time, user or schema");

@@ -17,7 +17,7 @@ extern "C" {
 bool expression_type_serves(Oid type);
 
 /* Before the text is analysed, which may call functions to read literals: all names are those of pg_catalog. 0A000. */
-void expression_check_names(ParseState *state, Node *raw);
+void expression_check_names(ParseState *state, Node *raw, bool is_feature);
 
 /* After that: all nodes are known, all functions built in and immutable, all literals of constant meaning. 0A000 and
  * 42P17. */

@@ -18,6 +18,9 @@ extern "C" {
 /* So many levels of a column are counted for the error. */
 #define COUNTED_LEVELS 1000
 
+/* The levels of a column take at most so many bytes, which are no part of pg_kmeans.memory_limit. */
+#define MOST_BYTES ((Size)4 * 1024 * 1024)
+
 struct Level {
     CategoryKey key;
     CategoryKey text;
@@ -30,6 +33,7 @@ struct LevelSet {
     const char *name;
     bool is_given;   /* there are no others */
     int32 null_code; /* -1: NULL is no level */
+    Size bytes;      /* of all levels */
     int32 n;         /* codes: levels, and NULL if it is one */
     int32 capacity;
     Level *list;
@@ -106,9 +110,18 @@ static int32 most_levels(void)
     const char *const found = n > most_levels() ? psprintf("more than %d", most_levels()) : psprintf("%d", n);
 
     ereport(ERROR, (errcode(ERRCODE_TOO_MANY_COLUMNS),
-                    errmsg("column \"%s\" has %s levels, of at most %d", set->name, found, pgkm_max_levels),
+                    errmsg("\"%s\" has %s levels, of at most %d", set->name, found, pgkm_max_levels),
                     errhint("Each level becomes a feature. Name other columns, put rare levels together in a view, or "
                             "raise \"pg_kmeans.max_levels\".")));
+    pg_unreachable();
+}
+
+[[noreturn]] static void raise_too_long(const LevelSet *set)
+{
+    ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+                    errmsg("the levels of \"%s\" take more than %d MB", set->name, (int)(MOST_BYTES >> 20)),
+                    errhint("Name another column, or an expression that shortens the texts, as 'left(%s, 100)'.",
+                            quote_identifier(set->name))));
     pg_unreachable();
 }
 
@@ -124,6 +137,10 @@ static int32 add(Levels *levels, LevelSet *set, const CategoryKey *key, const Ca
         set->list[code] = {};
         set->null_code = code;
     } else {
+        set->bytes += text->length;
+        if (set->bytes > MOST_BYTES && !set->is_given)
+            raise_too_long(set);
+
         const CategoryKey own = copy_of(levels->context, *key);
 
         set->list[code] = {own, key == text ? own : copy_of(levels->context, *text), hash};

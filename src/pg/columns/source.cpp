@@ -21,9 +21,10 @@ static const PgkmWord words[] = {{"number", ENCODING_NUMBER},
 
 const PgkmWords encoding_words = {words, lengthof(words), "'number', 'date', 'interval', 'category' or 'vector'", NULL};
 
-enum SourceField { SOURCE_TYPE, SOURCE_ENCODING, SOURCE_LEVELS };
+enum SourceField { SOURCE_TYPE, SOURCE_ENCODING, SOURCE_LEVELS, SOURCE_EXPRESSION };
 
-static const PgkmField fields[] = {{"type", TEXTOID}, {"encoding", TEXTOID}, {"levels", TEXTARRAYOID}};
+static const PgkmField fields[] = {
+    {"type", TEXTOID}, {"encoding", TEXTOID}, {"levels", TEXTARRAYOID}, {"expression", BOOLOID}};
 static const PgkmCompositeType source_type = {"kmeans_source", fields, lengthof(fields)};
 
 Encoding encoding_of(const TableColumn *column)
@@ -90,7 +91,8 @@ Datum sources_build(const TableColumn *columns, int count, const Datum *levels, 
 
         made[i] =
             pgkm_composite_make(desc, {type_name(&columns[i]), pgkm_word_of(&encoding_words, encoding_of(&columns[i])),
-                                       is_category ? levels[i] : PointerGetDatum(construct_empty_array(TEXTOID))});
+                                       is_category ? levels[i] : PointerGetDatum(construct_empty_array(TEXTOID)),
+                                       columns[i].expression != NULL});
     }
     ReleaseTupleDesc(desc);
     return PointerGetDatum(construct_array(made, count, type, -1, false, TYPALIGN_DOUBLE));
@@ -106,12 +108,12 @@ Datum sources_build(const TableColumn *columns, int count, const Datum *levels, 
 /* Its levels, or else where they are not in the order of their bytes, each once. */
 static int32 check_levels(const PgkmModelFields *of, ArrayType *levels)
 {
-    static const char must[] = "have levels of categories in the order of their bytes, each once";
+    static const char must[] = "have levels of categories, at least one, in the order of their bytes, each once";
     Datum *texts;
     bool *nulls;
     int n;
 
-    if (ARR_NDIM(levels) > 1)
+    if (ARR_NDIM(levels) != 1 || ARR_LBOUND(levels)[0] != 1)
         raise_sources(of, must);
     deconstruct_array(levels, TEXTOID, -1, false, TYPALIGN_INT, &texts, &nulls, &n);
     for (int i = 0; i < n; ++i) {
@@ -144,6 +146,7 @@ static void read_source(const PgkmModelFields *of, Datum composite, int32 d, Sou
     const char *const type = TextDatumGetCString(values[SOURCE_TYPE].value);
 
     source->type = type;
+    source->is_expression = !values[SOURCE_EXPRESSION].isnull && DatumGetBool(values[SOURCE_EXPRESSION].value);
     source->encoding = (Encoding)encoding;
     source->width = encoding == ENCODING_VECTOR ? d : 1;
     if (encoding == ENCODING_CATEGORY) {
@@ -206,8 +209,10 @@ const Sources *sources_read(const PgkmModelFields *of, const NullableDatum *name
         }
         width += source->width;
     }
-    if (n_sources > 0 && width != d)
-        raise_sources(of, psprintf("have sources of %d features, not of %lld", d, (long long)width));
+    if (width != d)
+        raise_sources(of, psprintf(n_sources > 0 ? "have sources of %d features, not of %lld"
+                                                 : "name %d features, or one array of them, not %lld",
+                                   d, (long long)width));
     return read;
 }
 

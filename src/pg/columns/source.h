@@ -24,6 +24,7 @@ const char *encoding_type(Encoding encoding);
 
 struct Source {
     const char *name; /* of the column, or the expression */
+    bool is_expression;
     Encoding encoding;
     int32 width;  /* features */
     Datum levels; /* of a category: text[], in the order of their bytes, NULL behind them if it is one; else 0 */
@@ -41,9 +42,9 @@ struct Sources {
 Datum sources_names(const TableColumn *columns, int count);
 Datum sources_build(const TableColumn *columns, int count, const Datum *levels, Oid type);
 
-/* The sources of a model of d features from these fields, in the current memory context; NULL where it has no names. A
- * model from before the field `sources`, or made by hand without it, has numbers, or one vector. 22023 for fields that
- * do not fit, of `of`. */
+/* The sources of a model of d features from these fields, in the current memory context; NULL where it has no names of
+ * all. A model from before the field `sources`, or made by hand without it, has numbers, or one vector. 22023 for
+ * fields that do not fit, of `of`. */
 const Sources *sources_read(const PgkmModelFields *of, const NullableDatum *names, const NullableDatum *sources,
                             int32 d);
 

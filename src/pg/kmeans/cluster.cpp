@@ -23,8 +23,12 @@ static void append_conditions(StringInfo sql, const TableCall *call)
     if (call->weight != NULL)
         appendStringInfo(sql, "%s OPERATOR(pg_catalog.>) 0 AND ", quote_identifier(call->weight->name));
     if (call->filter != NULL)
-        appendStringInfo(sql, "(%s) AND ",
+        appendStringInfo(sql, "(%s\n) AND ",
                          call->filter->expression == NULL ? quote_identifier(call->filter->name) : call->filter->name);
+    if (call->filter != NULL && call->filter->expression != NULL && call->filter->expression->is_volatile)
+        ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+                        errmsg("rows of other servers cannot be labelled with a volatile filter"),
+                        errhint("Use kmeans_fit.")));
     if (call->nulls != TABLE_NULLS_SKIP)
         return;
     if (table_columns_have_expressions(call))
@@ -64,6 +68,7 @@ static const LabelExpression *labels_by_value(const TableCall *call, const PgkmR
 {
     const TupleDesc tupdesc = pgkm_model_tupdesc(fcinfo);
     const Oid types[] = {tupdesc->tdtypeid, TEXTARRAYOID, ANYOID};
+    const Oid row_types[] = {tupdesc->tdtypeid, ANYOID};
     const Oid schema = get_func_namespace(fcinfo->flinfo->fn_oid);
     LabelExpression *const labels = (LabelExpression *)palloc(sizeof(LabelExpression));
     StringInfoData condition;
@@ -73,8 +78,12 @@ static const LabelExpression *labels_by_value(const TableCall *call, const PgkmR
     initStringInfo(&condition);
     append_conditions(&condition, call);
     appendStringInfoString(&condition, "true");
-    *labels = {condition.data, table_find_function(schema, "pgkm_row_kmeans_predict", types, lengthof(types)),
-               names_read(call), tupdesc->tdtypeid, pgkm_model_of_fit(result, &call->request, call, tupdesc)};
+    *labels = {condition.data,
+               table_find_function(schema, "pgkm_row_kmeans_predict", types, lengthof(types)),
+               table_find_function(schema, "kmeans_predict", row_types, lengthof(row_types)),
+               names_read(call),
+               tupdesc->tdtypeid,
+               pgkm_model_of_fit(result, &call->request, call, tupdesc)};
     return labels;
 }
 

@@ -72,8 +72,11 @@ static void make_directions(double *centroids, int32 k, int32 d)
     for (double *row = centroids; row < centroids + (Size)k * d; row += d) {
         double square = 0;
 
-        for (int32 f = 0; f < d; ++f)
+        for (int32 f = 0; f < d; ++f) {
+            if (fabs(row[f]) > PGKM_MAX_MAGNITUDE)
+                raise("centroids must hold values of magnitude 2^500 at most with metric 'cosine'.");
             square += row[f] * row[f];
+        }
         if (fabs(square - 1) > 1e-6 && !pgkm_transform_row(row, d, NULL, NULL, PGKM_COSINE, PGKM_FLOAT64))
             raise("centroids must have no zero vectors with metric 'cosine', since these have no direction.");
     }

@@ -63,12 +63,9 @@ static double *centroid_spreads(const PgkmModel *model, const double *means)
 static const char **feature_names(const Sources *sources, int32 d)
 {
     const char **const names = (const char **)palloc(d * sizeof(char *));
-    int64 width = 0;
 
-    for (int i = 0; sources != NULL && i < sources->count; ++i)
-        width += sources->list[i].width;
     for (int32 f = 0; f < d; ++f)
-        names[f] = width == d ? sources_feature_name(sources, f) : psprintf("%d", f + 1);
+        names[f] = sources != NULL ? sources_feature_name(sources, f) : psprintf("%d", f + 1);
     return names;
 }
 

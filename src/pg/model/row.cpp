@@ -31,6 +31,7 @@ struct RowSource {
 };
 
 struct RowMap {
+    MemoryContext context;
     uint64 identifier; /* of the type of a composite value */
     TupleDesc desc;    /* of it, a copy */
     RowSource *list;   /* of each source */
@@ -40,9 +41,6 @@ struct RowMap {
     Datum *values; /* of the row */
     bool *nulls;
 };
-
-/* The columns of a row; one without a type is there no more. */
-typedef ExpressionColumns RowShape;
 
 [[noreturn]] static void raise_nameless(const PgkmCompositeType *type)
 {
@@ -57,31 +55,45 @@ static void read_sources(ModelColumns *columns, Datum composite, int32 d)
 {
     MemoryContext caller = MemoryContextSwitchTo(columns->context);
     PgkmModelFields from;
-    int64 width = 0;
 
     pgkm_model_open(composite, columns->type, CurrentMemoryContext, &from);
 
     const Sources *const sources = origin_read(&from, d).sources;
 
     MemoryContextSwitchTo(caller);
-    for (int i = 0; sources != NULL && i < sources->count; ++i)
-        width += sources->list[i].width;
-    if (width != d)
+    if (sources == NULL)
         raise_nameless(columns->type);
     columns->sources = sources;
 }
 
-/* The place of a column of this name; -1: there is none. */
-static int find_place(const RowShape *shape, const char *name)
+/* The place of the column of this name; -1: there is none. */
+static int find_place(const ExpressionColumns *shape, const char *name)
 {
-    for (int i = 0; i < shape->count; ++i)
-        if (OidIsValid(shape->columns[i].type) && strcmp(shape->columns[i].name, name) == 0)
-            return i;
-    return -1;
+    int place = -1;
+
+    for (int i = 0; i < shape->count; ++i) {
+        if (!OidIsValid(shape->columns[i].type) || strcmp(shape->columns[i].name, name) != 0)
+            continue;
+        if (place >= 0)
+            ereport(ERROR, (errcode(ERRCODE_AMBIGUOUS_COLUMN), errmsg("the row has two columns \"%s\"", name),
+                            errhint("Give one of them another name in a subquery.")));
+        place = i;
+    }
+    return place;
+}
+
+[[noreturn]] static void raise_missing(const char *name)
+{
+    ereport(ERROR, (errcode(ERRCODE_UNDEFINED_COLUMN), errmsg("the row has no column \"%s\"", name),
+                    errdetail("The model has features of it."),
+                    errhint("Where the row has it under another name, rename it in a subquery: FROM (SELECT "
+                            "another AS %s, ... FROM ...) AS t.",
+                            quote_identifier(name))));
+    pg_unreachable();
 }
 
 /* Has the source computed, and returns its type. */
-static Oid begin_expression(const RowShape *shape, const Source *source, RowSource *found)
+static Oid begin_expression(const ExpressionColumns *shape, const Source *source, RowSource *found)
 {
     const Expression *const expression = expression_parse(source->name, shape, EXPRESSION_FEATURE);
     const int count = list_length(expression->inputs);
@@ -96,37 +108,38 @@ static Oid begin_expression(const RowShape *shape, const Source *source, RowSour
     return getBaseType(expression->type);
 }
 
-static void find_source(const RowShape *shape, const Source *source, RowSource *found)
+static void find_source(const ExpressionColumns *shape, const Source *source, RowSource *found)
 {
     found->place = find_place(shape, source->name);
-    if (found->place < 0 && !text_is_expression(source->name))
-        ereport(ERROR, (errcode(ERRCODE_UNDEFINED_COLUMN), errmsg("the row has no column \"%s\"", source->name),
-                        errdetail("The model has features of it."),
-                        errhint("Where the row has it under another name, rename it in a subquery: FROM (SELECT "
-                                "another AS %s, ... FROM ...) AS t.",
-                                quote_identifier(source->name))));
+    if (found->place < 0 && !source->is_expression)
+        raise_missing(source->name);
 
     const Oid type =
         found->place < 0 ? begin_expression(shape, source, found) : getBaseType(shape->columns[found->place].type);
 
     if (!column_classify(&found->column, source->name, type) || encoding_of(&found->column) != source->encoding)
-        ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
-                        errmsg("column \"%s\" has type %s, which is not what the model was fitted to", source->name,
-                               format_type_be(type)),
-                        errdetail("Its encoding in the model is %s.", pgkm_word_of(&encoding_words, source->encoding)),
-                        errhint("Cast it in a subquery: FROM (SELECT %s::%s, ... FROM ...) AS t.",
-                                quote_identifier(source->name), encoding_type(source->encoding))));
+        ereport(ERROR,
+                (errcode(ERRCODE_DATATYPE_MISMATCH),
+                 errmsg(source->is_expression ? "\"%s\" has type %s, which is not what the model was fitted to"
+                                              : "column \"%s\" has type %s, which is not what the model was fitted to",
+                        source->name, format_type_be(type)),
+                 errdetail("Its encoding in the model is %s.", pgkm_word_of(&encoding_words, source->encoding)),
+                 source->is_expression ? errhint("Cast the columns that it reads, in a subquery.")
+                                       : errhint("Cast it in a subquery: FROM (SELECT %s::%s, ... FROM ...) AS t.",
+                                                 quote_identifier(source->name), encoding_type(source->encoding))));
     found->cast = source->encoding == ENCODING_VECTOR ? pgkm_cast_make(CurrentMemoryContext, type) : NULL;
 }
 
-static RowMap *make_map(ModelColumns *columns, const RowShape *shape)
+static RowMap *make_map(ModelColumns *columns, const ExpressionColumns *shape)
 {
     const Sources *const sources = columns->sources;
-    MemoryContext caller = MemoryContextSwitchTo(columns->context);
+    const MemoryContext context = AllocSetContextCreate(columns->context, "kmeans row", ALLOCSET_SMALL_SIZES);
+    MemoryContext caller = MemoryContextSwitchTo(context);
     RowMap *const map = (RowMap *)palloc0(sizeof(RowMap));
     TableColumn *const all = (TableColumn *)palloc(sources->count * sizeof(TableColumn));
     Datum *const levels = (Datum *)palloc(sources->count * sizeof(Datum));
 
+    map->context = context;
     map->list = (RowSource *)palloc0(sources->count * sizeof(RowSource));
     map->values = (Datum *)palloc((shape->count + 1) * sizeof(Datum)); /* a marker's too */
     map->nulls = (bool *)palloc(shape->count + 1);
@@ -144,7 +157,7 @@ static RowMap *make_map(ModelColumns *columns, const RowShape *shape)
 
 /* --- the two forms of a row --- */
 
-/* NULL where there is no row. The names are a constant, and so are the types of the arguments. */
+/* NULL where there is no row. The first call says which names there are: in a plan they are a constant. */
 static const RowMap *open_columns(FunctionCallInfo fcinfo, int number, ModelColumns *columns)
 {
     const int count = PG_NARGS() - number - 1;
@@ -166,7 +179,7 @@ static const RowMap *open_columns(FunctionCallInfo fcinfo, int number, ModelColu
         }
 
         const bool is_marked = list[n - 1].name[0] == '\0';
-        const RowShape shape = {list, n - is_marked, "the row"};
+        const ExpressionColumns shape = {list, n - is_marked, "the row"};
 
         columns->map = make_map(columns, &shape);
         columns->map->marker = is_marked ? n - 1 : -1;
@@ -192,9 +205,9 @@ static RowMap *map_of_type(ModelColumns *columns, Oid type, int32 typmod, uint64
             list[i] = {NameStr(attribute->attname), attribute->atttypid, attribute->atttypmod, attribute->attcollation};
     }
 
-    const RowShape shape = {list, desc->natts, "the row"};
+    const ExpressionColumns shape = {list, desc->natts, "the row"};
     RowMap *const map = make_map(columns, &shape);
-    MemoryContext caller = MemoryContextSwitchTo(columns->context);
+    MemoryContext caller = MemoryContextSwitchTo(map->context);
 
     map->desc = CreateTupleDescCopy(desc);
     map->identifier = identifier;
@@ -213,8 +226,14 @@ static const RowMap *open_composite(Datum composite, ModelColumns *columns)
     const uint64 identifier = assign_record_type_identifier(type, typmod);
     HeapTupleData tuple;
 
-    if (unlikely(columns->map == NULL || columns->map->identifier != identifier))
+    if (unlikely(columns->map == NULL || columns->map->identifier != identifier)) {
+        RowMap *const before = columns->map;
+
+        columns->map = NULL;
+        if (before != NULL)
+            MemoryContextDelete(before->context);
         columns->map = map_of_type(columns, type, typmod, identifier);
+    }
     tuple.t_len = HeapTupleHeaderGetDatumLength(header);
     ItemPointerSetInvalid(&tuple.t_self);
     tuple.t_tableOid = InvalidOid;
@@ -227,8 +246,10 @@ static const RowMap *open_composite(Datum composite, ModelColumns *columns)
 
 [[noreturn]] static void raise_null(const Source *source)
 {
-    ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("column \"%s\" must not be null", source->name),
-                    errhint("A model that was fitted with nulls => 'mean' has a value for it.")));
+    ereport(ERROR,
+            (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+             errmsg(source->is_expression ? "\"%s\" must not be null" : "column \"%s\" must not be null", source->name),
+             errhint("A model that was fitted with nulls => 'mean' has a value for it.")));
     pg_unreachable();
 }
 
@@ -252,7 +273,8 @@ static void write_number(const RowSource *from, const Source *source, Datum valu
     PgkmRowFault fault;
 
     if (unlikely(!pgkm_read_number(value, from->column.type, 1, to, &fault)))
-        pgkm_raise_value_fault(fault.kind, psprintf("column \"%s\"", source->name), NULL);
+        pgkm_raise_value_fault(fault.kind, psprintf(source->is_expression ? "\"%s\"" : "column \"%s\"", source->name),
+                               NULL);
 }
 
 /* Numbers and categories. */

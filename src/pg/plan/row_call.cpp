@@ -22,7 +22,9 @@ extern "C" {
 #include "nodes/nodeFuncs.h"
 #include "parser/parse_coerce.h"
 #include "parser/parse_relation.h"
+#include "miscadmin.h"
 #include "parser/parsetree.h"
+#include "utils/acl.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
@@ -141,7 +143,9 @@ Node *pgkm_plan_row_call(SupportRequestSimplify *request)
     List *names = NIL;
     List *columns = NIL;
 
-    if (request->root == NULL || list_length(call->args) != 2)
+    if (request->root == NULL || list_length(call->args) != 2 ||
+        request->root->parse->groupingSets != NIL || /* which have NULL in the place of a whole row */
+        pgkm_function_aclcheck(call->funcid, GetUserId()) != ACLCHECK_OK)
         return NULL;
 
     Node *const model = (Node *)linitial(call->args);

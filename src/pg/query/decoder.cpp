@@ -96,10 +96,10 @@ static const char *place_of(const Row *row)
 
 static void tell_place(void *of)
 {
-    const char *const place = place_of((const Row *)of);
+    const Row *const row = (const Row *)of;
 
-    if (place != NULL)
-        errcontext("the row at ctid %s", place);
+    if (row->decoder->with_ctid)
+        errcontext("the row at ctid %s", table_origin_name(row->origin, false));
 }
 
 /* Evaluates the expressions among the columns from `first` on for the row. */
@@ -327,8 +327,12 @@ static bool append(Row *row, TableRows *rows, bool written)
 
     if (!passes_filter(row))
         return false;
-    if (row->decoder->computed != NULL && !row->decoder->is_simple)
+    /* Of a row without a weight nothing is computed, for it may be why it has none. */
+    if (row->decoder->computed != NULL && !row->decoder->is_simple) {
+        if (query->weight != NULL && read_weight(row) == 0.0)
+            return false;
         compute(row, 0, query->n_features);
+    }
     if (!written && (is_null_row(row) || (query->nulls == TABLE_NULLS_SKIP && lacks_value(row))))
         return false;
 

@@ -12,6 +12,7 @@ extern "C" {
 #include "catalog/pg_type.h"
 #include "commands/comment.h"
 #include "lib/stringinfo.h"
+#include "nodes/value.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
@@ -133,7 +134,7 @@ static bool holds_labels(Oid relation, AttrNumber number)
 }
 
 /* Every column that can be a feature beside others, in their order; with a NOTICE. */
-static int find_all(TableColumn **features, const TableRelation *of, const char *except)
+static int find_all(TableColumn **features, const TableRelation *of, const List *except)
 {
     const Relation relation = relation_open(of->id, AccessShareLock);
     const TupleDesc desc = RelationGetDescr(relation);
@@ -149,7 +150,7 @@ static int find_all(TableColumn **features, const TableRelation *of, const char 
         const char *const name = pstrdup(NameStr(attribute->attname));
 
         if (attribute->attisdropped || bms_is_member(attribute->attnum - FirstLowInvalidHeapAttributeNumber, keys) ||
-            (except != NULL && strcmp(name, except) == 0) || holds_labels(of->id, attribute->attnum) ||
+            list_member(except, makeString((char *)name)) || holds_labels(of->id, attribute->attnum) ||
             !column_classify(feature, name, getBaseType(attribute->atttypid)) || !column_is_single(feature))
             continue;
         appendStringInfo(&names, "%s%s", count++ == 0 ? "" : ", ", quote_identifier(name));
@@ -175,7 +176,7 @@ static void check_feature(const TableColumn *features, int i, int count)
                                features[i].expression == NULL ? "column" : "expression", features[i].name)));
 }
 
-void table_features_find(TableColumns *columns, const TableRelation *relation, ArrayType *names, const char *except)
+void table_features_find(TableColumns *columns, const TableRelation *relation, ArrayType *names, const List *except)
 {
     Datum *values;
     bool *nulls;

@@ -30,10 +30,10 @@ struct TableColumns {
 };
 
 /* The features that these texts (text[]) name: numbers and categories, columns or expressions, or one array or vector.
- * The one text "*" stands for every column that can be a feature beside others, but for keys, labels and the column
- * `except`; a NOTICE lists them. 42703 where there is no column of a name, 42804 for a type that cannot be a feature,
- * 22023 and 22004 for a bad list; of expressions as of expression_parse. */
-void table_features_find(TableColumns *columns, const TableRelation *relation, ArrayType *names, const char *except);
+ * The one text "*" stands for every column that can be a feature beside others, but for keys, labels and the columns
+ * of these names; a NOTICE lists them. 42703 where there is no column of a name, 42804 for a type that cannot be a
+ * feature, 22023 and 22004 for a bad list; of expressions as of expression_parse. */
+void table_features_find(TableColumns *columns, const TableRelation *relation, ArrayType *names, const List *except);
 
 /* The filter: a boolean column, or a condition. */
 void table_filter_find(TableColumns *columns, const TableRelation *relation, const char *condition);

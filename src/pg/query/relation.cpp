@@ -170,7 +170,7 @@ static const char *similar_column(Oid relation, const char *name)
 bool table_is_expression(const TableRelation *relation, const char *text)
 {
     /* Blanks alone are a name's, which may be meant for another. */
-    const bool is_plain = strpbrk(text, ",()[]+-*/%<>=|:'") == NULL;
+    const bool is_plain = strpbrk(text, ",()[]+-*/%<>=|:'^~@#&!?") == NULL;
 
     return get_attnum(relation->id, text) == InvalidAttrNumber && text_is_expression(text) &&
            !(is_plain && similar_column(relation->id, text) != NULL);

@@ -186,6 +186,7 @@ TableRows *table_select(const TableQuery *query, MemoryContext context)
         table_rows_clear(receiver.rows);
         receiver.disordered = false;
         receiver.sorted = true;
+        table_decoder_begin(&receiver.decoder, NULL);
         run_select(psprintf("%s%s", sql, order), &receiver);
     }
     table_decoder_end_levels(&receiver.decoder, receiver.rows);

@@ -130,7 +130,7 @@ static void load_table(Served *to, Oid table, ArrayType *features, const char *w
 
     call->need_direction = need_direction;
     table_relation_find(&call->relation, table, TABLE_READ, true);
-    table_features_find(call, &call->relation, features, NULL);
+    table_features_find(call, &call->relation, features, NIL);
     if (weight != NULL)
         call->weight = table_column_find(&call->relation, TABLE_WEIGHT, weight);
     to->element = table_columns_element(call->features, call->n_features);

@@ -12,6 +12,7 @@
 #include "pg/values/options.h"
 
 extern "C" {
+#include "nodes/value.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
@@ -77,12 +78,23 @@ const char *table_nulls_name(TableNulls nulls)
     return pgkm_word_of(&all_nulls, nulls);
 }
 
+/* The columns that are for something else than features. */
+static List *columns_of_others(const TableArguments *given)
+{
+    List *names = given->label == NULL ? NIL : list_make1(makeString(pstrdup(given->label)));
+
+    for (const NullableDatum *const other : {&given->weight, &given->filter})
+        if (!other->isnull)
+            names = lappend(names, makeString(TextDatumGetCString(other->value)));
+    return names;
+}
+
 void table_call_find_columns(TableCall *call)
 {
     const TableArguments *const given = &call->arguments;
     const Datum names = pgkm_required(&given->features, "features");
 
-    table_features_find(call, &call->relation, DatumGetArrayTypeP(names), given->label);
+    table_features_find(call, &call->relation, DatumGetArrayTypeP(names), columns_of_others(given));
     table_call_check_model(call);
     call->weight = NULL;
     if (!given->weight.isnull)

@@ -121,7 +121,11 @@ const char *table_feature_name(const TableCall *call, int32 f)
     const Sources sources = {call->n_features, list, false};
 
     for (int i = 0; i < call->n_features; ++i)
-        list[i] = {call->features[i].name, encoding_of(&call->features[i]), call->rows->widths[i],
-                   call->levels == NULL ? (Datum)0 : call->levels[i]};
+        list[i] = {.name = call->features[i].name,
+                   .is_expression = call->features[i].expression != NULL,
+                   .encoding = encoding_of(&call->features[i]),
+                   .width = call->rows->widths[i],
+                   .levels = call->levels == NULL ? (Datum)0 : call->levels[i],
+                   .type = NULL};
     return sources_feature_name(&sources, f);
 }

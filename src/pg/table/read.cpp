@@ -149,6 +149,11 @@ static TableQuery query_of(const TableCall *call, const TableWish &wish)
         query.may_stream = false;
         query.kept_by = "features of text";
     }
+    if (query.may_stream && call->filter != NULL && call->filter->expression != NULL &&
+        call->filter->expression->is_volatile) {
+        query.may_stream = false;
+        query.kept_by = "a volatile filter";
+    }
     /* Labels that are written by value need SQL that says which rows are skipped. */
     if (query.may_stream && call->nulls == TABLE_NULLS_SKIP && table_columns_have_expressions(call)) {
         query.may_stream = false;

@@ -108,14 +108,26 @@ static Node *predict_call(const LabelExpression *by_value, ParseState *state)
 {
     Const *const model = makeConst(by_value->model_type, -1, InvalidOid, -1, by_value->model, false, false);
     Const *const names = makeConst(TEXTARRAYOID, -1, InvalidOid, -1, by_value->names, false, false);
-    List *arguments = list_make2(model, names);
-    Datum *columns;
+    RowExpr *const row = makeNode(RowExpr);
+    Datum *texts;
     int count;
 
-    deconstruct_array(DatumGetArrayTypeP(by_value->names), TEXTOID, -1, false, TYPALIGN_INT, &columns, NULL, &count);
-    for (int i = 0; i < count; ++i)
-        arguments = lappend(arguments, colNameToVar(state, TextDatumGetCString(columns[i]), false, -1));
-    return (Node *)makeFuncExpr(by_value->predict, INT4OID, arguments, InvalidOid, InvalidOid, COERCE_EXPLICIT_CALL);
+    deconstruct_array(DatumGetArrayTypeP(by_value->names), TEXTOID, -1, false, TYPALIGN_INT, &texts, NULL, &count);
+    for (int i = 0; i < count; ++i) {
+        char *const name = TextDatumGetCString(texts[i]);
+
+        row->args = lappend(row->args, colNameToVar(state, name, false, -1));
+        row->colnames = lappend(row->colnames, makeString(name));
+    }
+    row->row_typeid = RECORDOID;
+    row->row_format = COERCE_EXPLICIT_CALL;
+    row->location = -1;
+
+    const bool takes_columns = count + 2 <= FUNC_MAX_ARGS;
+    List *const arguments = takes_columns ? lcons(model, lcons(names, row->args)) : list_make2(model, row);
+
+    return (Node *)makeFuncExpr(takes_columns ? by_value->predict : by_value->predict_row, INT4OID, arguments,
+                                InvalidOid, InvalidOid, COERCE_EXPLICIT_CALL);
 }
 
 /* A row's new label. In WHERE a label by value is found and kept, for SET of the same row. */

@@ -50,6 +50,7 @@ void table_read_elsewhere(TableCall *call, LabelTarget *target, const TableWish 
 struct LabelExpression {
     const char *condition; /* SQL over the row */
     Oid predict;           /* pgkm_row_kmeans_predict, say: of a model, names, and the columns of these names */
+    Oid predict_row;       /* kmeans_predict: the same of a row, for more columns than a function takes */
     Datum names;           /* text[] */
     Oid model_type;
     Datum model;

@@ -12,30 +12,35 @@ extern "C" {
 #include "utils/date.h"
 #include "utils/datetime.h"
 #include "utils/float.h"
+#include "utils/fmgrprotos.h"
+#include "utils/numeric.h"
 #include "utils/timestamp.h"
 }
 
 #define EPOCH_DAYS (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE)
 
-/* Of microseconds: seconds are rounded once, then days. A quotient of so many bits is never near the middle between two
- * values of float64. */
-static double days_of(__int128 microseconds)
+/* Seconds are rounded once, by the server's arithmetic where they are too many for float64, then days. */
+static double days_of(int64 seconds, int64 microseconds)
 {
-    const bool is_exact = microseconds >= -(INT64CONST(1) << 53) && microseconds <= (INT64CONST(1) << 53);
-    const double seconds =
-        is_exact ? (double)microseconds / USECS_PER_SEC : (double)((__float128)microseconds / USECS_PER_SEC);
+    const int64 most = (INT64CONST(1) << 53) / USECS_PER_SEC - 1;
 
-    return seconds / SECS_PER_DAY;
+    if (seconds >= -most && seconds <= most)
+        return (double)(seconds * USECS_PER_SEC + microseconds) / USECS_PER_SEC / SECS_PER_DAY;
+
+    const Datum whole = NumericGetDatum(int64_to_numeric(seconds));
+    const Datum part = NumericGetDatum(int64_div_fast_to_numeric(microseconds, 6));
+
+    return DatumGetFloat8(DirectFunctionCall1(numeric_float8, DirectFunctionCall2(numeric_add, whole, part))) /
+           SECS_PER_DAY;
 }
 
 /* A year has 365.25 days and a month 30, as for extract(epoch). */
 static double days_of_interval(const Interval *interval)
 {
-    const __int128 quarters = (__int128)(4 * 365 + 1) * (interval->month / MONTHS_PER_YEAR) +
-                              (__int128)(4 * DAYS_PER_MONTH) * (interval->month % MONTHS_PER_YEAR) +
-                              (__int128)4 * interval->day;
+    const int64 quarters = (int64)(4 * 365 + 1) * (interval->month / MONTHS_PER_YEAR) +
+                           (int64)(4 * DAYS_PER_MONTH) * (interval->month % MONTHS_PER_YEAR) + (int64)4 * interval->day;
 
-    return days_of(quarters * (USECS_PER_DAY / 4) + interval->time);
+    return days_of(quarters * (SECS_PER_DAY / 4) + interval->time / USECS_PER_SEC, interval->time % USECS_PER_SEC);
 }
 
 static double infinite(bool negative)
@@ -56,12 +61,13 @@ bool pgkm_plain_days(Datum value, Oid type, double *out)
     case TIMESTAMPTZOID: {
         const Timestamp time = DatumGetTimestamp(value);
 
-        *out = TIMESTAMP_NOT_FINITE(time) ? infinite(TIMESTAMP_IS_NOBEGIN(time))
-                                          : days_of(time + (__int128)EPOCH_DAYS * USECS_PER_DAY);
+        *out = TIMESTAMP_NOT_FINITE(time)
+                   ? infinite(TIMESTAMP_IS_NOBEGIN(time))
+                   : days_of(time / USECS_PER_SEC + (int64)EPOCH_DAYS * SECS_PER_DAY, time % USECS_PER_SEC);
         return true;
     }
     case TIMEOID:
-        *out = days_of(DatumGetTimeADT(value));
+        *out = days_of(0, DatumGetTimeADT(value));
         return true;
     case INTERVALOID: {
         const Interval *const interval = DatumGetIntervalP(value);
