@@ -177,3 +177,15 @@ DROP FUNCTION expression_volatile, expression_mine, expression_effect, expressio
 DROP TYPE expression_pair, expression_mood;
 DROP DOMAIN expression_domain;
 DROP SCHEMA expression_first CASCADE;
+-- what a reading of the code found: weights, comments, operators, and columns for something else than features
+RESET client_min_messages;
+CREATE TABLE expression_late AS SELECT i AS n, i % 5 AS x, (i % 5 <> 0)::integer AS w, i % 7 > 0 AS keep FROM generate_series(1, 50) AS i;
+SELECT (kmeans_fit('expression_late', ARRAY['1 / x', 'x^2'], 2, weight => 'w')).n AS without_weight, (kmeans_fit('expression_late', '{x}', 2, filter => 'x > 1 -- large ones')).n AS commented;
+SELECT (kmeans_cluster('expression_late', '{x}', 2, filter => 'x > 1 -- large ones', memory => 'stream')).n AS streamed;
+SELECT count(cluster_id) FILTER (WHERE x > 1) AS labels, count(cluster_id) AS all FROM expression_late;
+SELECT (kmeans_fit('expression_late', '{*}', 2, weight => 'w', filter => 'keep')).origin.features;
+SELECT pg_temp.said($$SELECT kmeans_fit('expression_late', ARRAY['length((x * 3.5::float8)::text)'], 2)$$);
+-- an expression over columns of any collation is one over the default one
+CREATE TABLE expression_collated AS SELECT i AS n, (ARRAY['b', 'A', 'a'])[1 + i % 3] COLLATE "C" AS p FROM generate_series(1, 30) AS i;
+SELECT a = b AS same FROM (SELECT kmeans_fit('expression_collated', ARRAY['p < ''a'''], 2) AS a, (SELECT kmeans(ARRAY[(p < 'a' COLLATE "default")::integer], 2 ORDER BY n) FROM expression_collated) AS b) AS s;
+DROP TABLE expression_late, expression_collated;

@@ -289,3 +289,20 @@ DROP TABLE row_types, row_models, row_arrays, row_kept, row_parent, row_base, ro
 DROP FUNCTION row_wrong, row_label;
 DROP TYPE row_size;
 DROP DOMAIN row_price;
+-- what a reading of the code found: grouping sets, arrays that an expression would change, and labels by value of many columns
+CREATE TABLE row_sets AS SELECT i AS n, i % 4 AS x FROM generate_series(1, 8) AS i;
+CREATE TABLE row_set_models AS SELECT kmeans_fit('row_sets', '{x}', 2) AS m;
+SELECT count(*), count(l) AS labels FROM (SELECT kmeans_predict(m, t) AS l FROM row_sets AS t, row_set_models GROUP BY GROUPING SETS ((t, m), (m))) AS s;
+CREATE FUNCTION row_grown(integer) RETURNS double precision[] LANGUAGE plpgsql AS $$DECLARE a double precision[] := ARRAY[1]; BEGIN a := a || $1::double precision; RETURN a; END$$;
+SELECT DISTINCT kmeans_distance(kmeans_model('{{3,3}}', ARRAY['cardinality(array_append(a, 1::float8))', 'cardinality(array_append(a, 2::float8))'], sources => ARRAY[ROW('integer', 'number', '{}', true), ROW('integer', 'number', '{}', true)]::kmeans_source[]), t)
+FROM (SELECT row_grown(n) AS a FROM row_sets) AS t;
+DO $$ BEGIN EXECUTE 'CREATE TABLE row_columns AS SELECT ' || (SELECT string_agg(format('(i * %s %% 17)::real AS c%s', c, c), ', ') FROM generate_series(1, 120) AS c) || ' FROM generate_series(1, 300) AS i'; END $$;
+SELECT (kmeans_cluster('row_columns', (SELECT array_agg('c' || c ORDER BY c) FROM generate_series(1, 120) AS c), 3, memory => 'stream')).n;
+SELECT count(*) FILTER (WHERE r.cluster_id IS DISTINCT FROM l.cluster_id) AS differ FROM row_columns AS r JOIN kmeans_labels('row_columns', (SELECT array_agg('c' || c ORDER BY c) FROM generate_series(1, 120) AS c), 3) AS l ON r.ctid = l.row_ctid;
+-- a column is a column, and no expression, after it has gone
+CREATE TABLE row_minus AS SELECT n AS "a-b", n AS a, x AS b FROM row_sets;
+CREATE TABLE row_minus_models AS SELECT kmeans_fit('row_minus', '{a-b}', 2) AS m;
+ALTER TABLE row_minus DROP COLUMN "a-b";
+SELECT pg_temp.outcome('SELECT kmeans_predict(m, r) FROM row_minus AS r, row_minus_models');
+DROP TABLE row_sets, row_set_models, row_columns, row_minus, row_minus_models;
+DROP FUNCTION row_grown;
