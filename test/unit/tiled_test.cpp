@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <numeric>
 #include <random>
 #include <vector>
@@ -83,6 +84,15 @@ class Filtered {
         return has_filter() && tiled_.filter()->is_quick() && tiled_.filter()->is_dearer_than_a_distance();
     }
     bool has_bits() const { return has_filter() && !tiled_.filter()->is_dearer_than_a_distance(); }
+
+    // The strategy that a fit of these rows takes.
+    Assignment chosen()
+    {
+        std::unique_ptr<Assigner<T>> made;
+        assign_with<T>(made, rows_, Purpose::iterations, [](Assigner<T> &) {});
+        return made->strategy();
+    }
+    bool is_fused() const { return has_fused(context_.instruction_set); }
 
     std::vector<T> centroids;
 
@@ -316,16 +326,28 @@ TYPED_TEST(TiledFilter, TakesBitsBesideNumbers)
     far.check();
 }
 
+// Few centroids of so many features go to exact distances, unless the rows have an encoding that spares most of them.
+TYPED_TEST(TiledFilter, IsChosenForBits)
+{
+    EXPECT_EQ(Filtered<TypeParam>(mixed(801, 54, 3.0), 54, 10).chosen(), Assignment::tiled);
+    EXPECT_EQ(Filtered<TypeParam>(two_valued(801, 54, 0.2, 3.0), 54, 10).chosen(), Assignment::tiled);
+    Filtered<TypeParam> numbers(near_subspace(801, 54, 54, 0.1), 54, 10);
+    if (numbers.is_fused()) {
+        EXPECT_EQ(numbers.chosen(), Assignment::direct);
+    }
+}
+
 TYPED_TEST(TiledFilter, TakesNoBitsOfThreeValues)
 {
-    // Of one feature in too many rows, of too many features, and a number of which few values are far out.
+    // Of one feature in too many rows, none of the sample; of too many features; and a number of which few values are
+    // far out.
     std::vector<double> late = two_valued(801, 70, 0.2, 3.0), all = late, far = late;
     for (std::size_t i = 0; i < 801; ++i) {
-        if (i % 4 == 3 && i > 700)
+        if (i >= 795 && i != 797)
             late[i * 70 + 68] = 7.0;
         for (std::size_t f = 0; f < 70; f += 7)
             all[i * 70 + f] = static_cast<double>(i % 5);
-        far[i * 70 + 9] = i % 100 == 0 ? 50.0 : static_cast<double>(i % 5);
+        far[i * 70 + 9] = i % 400 == 0 ? 50.0 : static_cast<double>(i % 5);
     }
     for (const std::vector<double> &rows : {late, all, far}) {
         Filtered<TypeParam> filter(rows, 70, 90);
