@@ -138,6 +138,10 @@ void add_ties(Collection &to)
     to.add("few_centroids", random.grid(403, 300, 2), 300, 3, {.start = random.grid(3, 300, 2)});
     to.add("few_equal_centroids", random.grid(203, 300, 2), 300, 4, {.start = twice});
     to.add("zeros_and_ones", random.grid(1009, 37, 2), 37, 40);
+    to.add("levels_beside_numbers", random.levels_beside(random.blobs(1203, 6, 8), 1203, 4), 54, 10);
+    const Rows levels = random.levels_beside(random.grid(1009, 4, 9), 1009, 3);
+    to.add("levels_beside_grid", levels, 40, 40);
+    to.add("levels_beside_grid_weighted", levels, 40, 9, {.weights = random.weights(1009, -9, 1)});
     const Rows few = random.blobs(20, 3, 5);
     Rows repeated;
     for (int i = 0; i < 30; ++i)

@@ -90,6 +90,21 @@ class Generator {
         return rows;
     }
 
+    // `texts` features of 12 levels, of which each is a column of 0 and 1, behind the numbers of each row.
+    Rows levels_beside(const Rows &numbers, std::int64_t n, std::int64_t texts)
+    {
+        const auto width = static_cast<std::ptrdiff_t>(numbers.size()) / n;
+        Rows rows;
+        for (std::int64_t i = 0; i < n; ++i) {
+            rows.insert(rows.end(), numbers.begin() + i * width, numbers.begin() + (i + 1) * width);
+            for (std::int64_t text = 0; text < texts; ++text) {
+                rows.resize(rows.size() + 12);
+                rows[rows.size() - 1 - static_cast<std::size_t>(below(12))] = 1.0;
+            }
+        }
+        return rows;
+    }
+
     // 10^low .. 10^high, evenly in the logarithm, both signs.
     double log_uniform(double low, double high)
     {

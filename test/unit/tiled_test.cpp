@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <numeric>
 #include <random>
 #include <vector>
@@ -83,6 +84,15 @@ class Filtered {
         return has_filter() && tiled_.filter()->is_quick() && tiled_.filter()->is_dearer_than_a_distance();
     }
     bool has_bits() const { return has_filter() && !tiled_.filter()->is_dearer_than_a_distance(); }
+
+    // The strategy that a fit of these rows takes.
+    Assignment chosen()
+    {
+        std::unique_ptr<Assigner<T>> made;
+        assign_with<T>(made, rows_, Purpose::iterations, [](Assigner<T> &) {});
+        return made->strategy();
+    }
+    bool is_fused() const { return has_fused(context_.instruction_set); }
 
     std::vector<T> centroids;
 
@@ -284,14 +294,65 @@ TYPED_TEST(TiledFilter, TakesBitsOfTwoValues)
     far.check();
 }
 
+// The same beside numbers, every 10th feature; one row of 400 lies far out or has a third value somewhere.
+std::vector<double> mixed(std::int64_t n, std::int32_t d, double scale)
+{
+    std::vector<double> rows = two_valued(n, d, 0.2, scale);
+    std::mt19937_64 random(static_cast<std::uint64_t>(d));
+    std::normal_distribution<double> normal(0.3 * scale, scale);
+    for (std::int64_t i = 0; i < n; ++i)
+        for (std::int32_t f = 3; f < d; f += 10)
+            rows[static_cast<std::size_t>(i * d + f)] = normal(random);
+    for (std::int64_t i = 399; i < n; i += 400)
+        rows[static_cast<std::size_t>(i * d + (i / 400 * 7 + 3) % d)] = 40.0 * scale;
+    return rows;
+}
+
+TYPED_TEST(TiledFilter, TakesBitsBesideNumbers)
+{
+    for (const std::int32_t d : {24, 64, 65, 130}) {
+        Filtered<TypeParam> filter(mixed(1201, d, 3.0), d, 40);
+        filter.check();
+        EXPECT_TRUE(filter.has_bits()) << d;
+    }
+    for (const std::int32_t k : {1, 2, 33, 256, 257, 750})
+        Filtered<TypeParam>(mixed(801, 70, 3.0), 70, k).check();
+    for (const char *set : {"avx2", "sse4", "scalar"})
+        Filtered<TypeParam>(mixed(801, 70, 3.0), 70, 90, set).check();
+    for (const double scale : {0x1p-148, 0x1p-120, 0x1p-40, 0x1p59, 0x1p66, 0x1p114})
+        Filtered<TypeParam>(mixed(801, 70, scale), 70, 40).check();
+    Filtered<TypeParam> far(mixed(801, 70, 3.0), 70, 90);
+    std::fill_n(far.centroids.begin() + 3 * 70, 70, TypeParam(1e4));
+    far.check();
+}
+
+// Few centroids of so many features go to exact distances, unless the rows have an encoding that spares most of them.
+TYPED_TEST(TiledFilter, IsChosenForBits)
+{
+    EXPECT_EQ(Filtered<TypeParam>(mixed(801, 54, 3.0), 54, 10).chosen(), Assignment::tiled);
+    EXPECT_EQ(Filtered<TypeParam>(two_valued(801, 54, 0.2, 3.0), 54, 10).chosen(), Assignment::tiled);
+    Filtered<TypeParam> numbers(near_subspace(801, 54, 54, 0.1), 54, 10);
+    if (numbers.is_fused()) {
+        EXPECT_EQ(numbers.chosen(), Assignment::direct);
+    }
+}
+
 TYPED_TEST(TiledFilter, TakesNoBitsOfThreeValues)
 {
-    for (const std::size_t at : {std::size_t{0}, std::size_t{70 * 800 + 69}}) {
-        std::vector<double> rows = two_valued(801, 70, 0.2, 3.0);
-        rows[at] = 7.0;
+    // Of one feature in too many rows, none of the sample; of too many features; and a number of which few values are
+    // far out.
+    std::vector<double> late = two_valued(801, 70, 0.2, 3.0), all = late, far = late;
+    for (std::size_t i = 0; i < 801; ++i) {
+        if (i >= 795 && i != 797)
+            late[i * 70 + 68] = 7.0;
+        for (std::size_t f = 0; f < 70; f += 7)
+            all[i * 70 + f] = static_cast<double>(i % 5);
+        far[i * 70 + 9] = i % 400 == 0 ? 50.0 : static_cast<double>(i % 5);
+    }
+    for (const std::vector<double> &rows : {late, all, far}) {
         Filtered<TypeParam> filter(rows, 70, 90);
         filter.check();
-        EXPECT_FALSE(filter.has_bits()) << at;
+        EXPECT_FALSE(filter.has_bits());
     }
     Filtered<TypeParam> no_room(two_valued(801, 70, 0.2, 3.0), 70, 90, nullptr, 500'000);
     no_room.check();

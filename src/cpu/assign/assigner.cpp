@@ -8,13 +8,29 @@
 namespace pgkm::cpu {
 namespace {
 
+// Where rows of few marks and numbers (encode/bits.hpp) would not go to exact distances, they are looked at.
+template <typename T>
+Assignment choose_for(const Rows<T> &rows, Shape shape)
+{
+    const Assignment chosen = choose_assignment(shape);
+    shape.scored = 1;
+    if (rows.data == nullptr || !shape.repeats || chosen != Assignment::direct ||
+        choose_assignment(shape) != Assignment::tiled)
+        return chosen;
+    const auto bits = EncodedRows<T>::of(rows)->bits(rows);
+    if (!bits)
+        return chosen;
+    shape.scored = bits->work();
+    return choose_assignment(shape);
+}
+
 template <typename T>
 std::unique_ptr<Assigner<T>> make_assigner(const Rows<T> &rows, Purpose purpose)
 {
     const Shape shape = shape_of(rows, purpose);
     Assignment assignment = rows.context.forced;
     if (assignment == Assignment::automatic)
-        assignment = choose_assignment(shape);
+        assignment = choose_for(rows, shape);
     if (assignment == Assignment::hamerly && !may_bound(shape))
         assignment = choose_dense(shape);
     if (assignment == Assignment::hamerly)

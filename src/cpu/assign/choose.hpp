@@ -12,8 +12,9 @@ struct Shape {
     std::int64_t n;
     std::int32_t d;
     std::int32_t k;
-    bool fused;   // the instruction set has a fused multiply-add
-    bool repeats; // more than one iteration is to come
+    bool fused;              // the instruction set has a fused multiply-add
+    bool repeats;            // more than one iteration is to come
+    std::int32_t scored = 0; // features that take a filter as long as its own; 0: d
 };
 
 // Cycles per row, fitted to measurements with AVX-512 (bench/fits --strategies 1); the other sets change
@@ -26,7 +27,8 @@ inline double direct_cost(const Shape &shape)
 inline double tiled_cost(const Shape &shape)
 {
     constexpr double width = 64.0; // of a block, which a few rows do not fill
-    return (70.0 + 0.9 * shape.d + shape.k * (shape.d + 12.0) / 40.0) *
+    const double features = shape.scored == 0 ? shape.d : shape.scored;
+    return (70.0 + 0.9 * features + shape.k * (features + 12.0) / 40.0) *
            std::max(1.0, width / static_cast<double>(shape.n));
 }
 

@@ -3,7 +3,7 @@
 // Method: distances as a tiled matrix product (Li, Zhao, Chu, Liu 2010, high dimension), here only
 // as a filter: centroids whose score is within a proven error bound of the lowest are candidates. Distances of the
 // rows' own precision thin them out, and what is still open is settled by the contract's D. The filter is one of
-// cpu/encode: bits where features take two values each; projections where rows have many features and they pay; else
+// cpu/encode: bits where most features take two values; projections where rows have many features and they pay; else
 // 16-bit integers. With few centroids of many features there is none: all are candidates, and each row is compared as
 // it lies. When to use: many features and many centroids.
 #pragma once

@@ -45,13 +45,14 @@ struct FilterBlock {
     Buffer<float> scores; // range x tiled_width
     Buffer<Hit> hits;     // as many
 
-    Buffer<std::int32_t> words;             // of rows as integers
-    Buffer<float> image;                    // features x tiled_width: of projections, or what integers are made of
-    Buffer<std::uint16_t> sums;             // tiled_width x width: scores by bits
-    const std::uint64_t *bits[tiled_width]; // of each row
-    std::int32_t sizes[tiled_width];        // how many of them are set
-    alignas(128) float square[tiled_width]; // of a projection
-    double norm[tiled_width];               // its length; or the square of the distance to the mean, with bits
+    Buffer<std::int32_t> words;               // of rows as integers
+    Buffer<float> image;                      // features x tiled_width: of projections, or what integers are made of
+    Buffer<std::uint16_t> sums;               // tiled_width x width: scores by bits
+    const std::uint64_t *bits[tiled_width];   // of each row
+    const std::int16_t *numbers[tiled_width]; // beside them
+    std::int32_t sizes[tiled_width];          // how many bits are set
+    alignas(128) float square[tiled_width];   // of a projection
+    double norm[tiled_width];                 // its length; or the square of the distance to the mean, with bits
     double slack[tiled_width], error[tiled_width]; // how far a score may be off; and a projection
 
     // The block has met no centroid.

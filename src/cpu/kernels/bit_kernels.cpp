@@ -24,7 +24,7 @@ HWY_INLINE std::uint64_t bits_of(D tag, hn::Mask<D> mask)
 }
 
 template <typename T>
-bool mark(const T *row, int d, const T *usual, const T *other, std::uint64_t *bits)
+bool mark(const T *row, int d, const T *usual, const T *other, const std::uint64_t *marked, std::uint64_t *bits)
 {
     const hn::ScalableTag<T> values;
     constexpr int width = static_cast<int>(hn::MaxLanes(values));
@@ -33,23 +33,25 @@ bool mark(const T *row, int d, const T *usual, const T *other, std::uint64_t *bi
     int f = 0;
     for (; f + width <= d; f += width) {
         const auto value = hn::LoadU(values, row + f);
-        const std::uint64_t marked = bits_of(values, hn::Ne(value, hn::LoadU(values, usual + f)));
-        strange |= marked & bits_of(values, hn::Ne(value, hn::LoadU(values, other + f)));
-        bits[f / 64] |= marked << (f % 64);
+        const std::uint64_t own =
+            bits_of(values, hn::Ne(value, hn::LoadU(values, usual + f))) & marked[f / 64] >> f % 64;
+        strange |= own & bits_of(values, hn::Ne(value, hn::LoadU(values, other + f)));
+        bits[f / 64] |= own << f % 64;
     }
     for (; f < d; ++f) {
-        const bool marked = row[f] != usual[f];
-        strange |= static_cast<std::uint64_t>(marked && row[f] != other[f]);
-        bits[f / 64] |= std::uint64_t{marked} << (f % 64);
+        const bool own = row[f] != usual[f] && (marked[f / 64] >> f % 64 & 1) != 0;
+        strange |= static_cast<std::uint64_t>(own && row[f] != other[f]);
+        bits[f / 64] |= std::uint64_t{own} << f % 64;
     }
     return strange == 0;
 }
 
-// N vectors of centroids: start + the lines of a row's marks, `stride` apart.
+// N vectors of centroids: start + the lines of a row's marks, `stride` apart, + those of its numbers by their values.
 template <int N>
-void add_lines(const std::uint64_t *bits, int d, const std::uint16_t *start, const std::uint16_t *steps,
-               std::int64_t stride, std::uint16_t *scores)
+void add_lines(const std::uint64_t *bits, const std::int16_t *values, int d, const BitLines &all,
+               const std::uint16_t *start, const std::uint16_t *steps, std::int64_t stride, std::uint16_t *scores)
 {
+    constexpr hn::RebindToSigned<decltype(shorts)> whole;
     ShortVector sum[N];
     HWY_UNROLL(8)
     for (int v = 0; v < N; ++v)
@@ -61,6 +63,15 @@ void add_lines(const std::uint64_t *bits, int d, const std::uint16_t *start, con
             HWY_UNROLL(8)
             for (int v = 0; v < N; ++v)
                 sum[v] = hn::Add(sum[v], hn::LoadU(shorts, line + v * short_lanes));
+        }
+    }
+    for (int n = 0; n < all.n_numbers; ++n) {
+        const auto value = hn::Set(whole, values[n]);
+        const std::uint16_t *line = steps + all.numbers[n] * stride;
+        HWY_UNROLL(8)
+        for (int v = 0; v < N; ++v) {
+            const auto each = hn::BitCast(whole, hn::LoadU(shorts, line + v * short_lanes));
+            sum[v] = hn::Add(sum[v], hn::BitCast(shorts, hn::MulFixedPoint15(each, value)));
         }
     }
     HWY_UNROLL(8)
@@ -84,8 +95,8 @@ HWY_INLINE void lowest_two([[maybe_unused]] D tag, hn::Vec<D> best, hn::Vec<D> s
     *next = static_cast<float>(hn::GetLane(second));
 }
 
-void score(const std::uint64_t *const *rows, int count, int d, const BitLines &lines, std::uint16_t *scores,
-           std::int32_t *sizes, const Lowest &lowest)
+void score(const std::uint64_t *const *rows, const std::int16_t *const *values, int count, int d, const BitLines &lines,
+           std::uint16_t *scores, std::int32_t *sizes, const Lowest &lowest)
 {
     static constexpr decltype(&add_lines<1>) by_count[] = {add_lines<1>, add_lines<2>, add_lines<3>, add_lines<4>,
                                                            add_lines<5>, add_lines<6>, add_lines<7>, add_lines<8>};
@@ -94,7 +105,7 @@ void score(const std::uint64_t *const *rows, int count, int d, const BitLines &l
         for (std::int64_t at = 0; at < width; at += most_sums * short_lanes) {
             const auto run = by_count[std::min<std::int64_t>(most_sums, (width - at) / short_lanes) - 1];
             for (int i = 0; i < count; ++i)
-                run(rows[i], d, lines.start + panel + at, lines.steps + panel * d + at, width,
+                run(rows[i], values[i], d, lines, lines.start + panel + at, lines.steps + panel * d + at, width,
                     scores + i * lines.width + panel + at);
         }
     }

@@ -1,8 +1,9 @@
 // bit_kernels.hpp - rows of features with two values as sets of bits, and their scores with all centroids.
 //
 // A row's mark is a feature that has the rarer of its two values. What a mark adds to the score of each centroid is one
-// line of 16-bit integers, so a row takes as many additions as it has marks, each for a vector of centroids.
-// encode/bits.hpp says what the integers mean.
+// line of 16-bit integers, so a row takes as many additions as it has marks, each for a vector of centroids. Features
+// of more values, numbers, are 16-bit integers, of which each multiplies a line. encode/bits.hpp says what the integers
+// mean.
 #pragma once
 
 #include <cstdint>
@@ -17,23 +18,28 @@ namespace pgkm::cpu {
 inline constexpr std::int64_t bit_step = 32, bit_panel = 256;
 
 struct BitLines {
-    const std::uint16_t *start; // `width` values: the score of a row without marks
-    const std::uint16_t *steps; // the value of feature f and centroid j of panel p at p * bit_panel * d + f * (the
-                                // panel's width) + j
-    std::int64_t width;         // centroids, filled up
+    const std::uint16_t *start;  // `width` values: the score of a row without marks
+    const std::uint16_t *steps;  // the value of feature f and centroid j of panel p at p * bit_panel * d + f * (the
+                                 // panel's width) + j
+    std::int64_t width;          // centroids, filled up
+    const std::int32_t *numbers; // the features that are numbers
+    int n_numbers;
 };
 
 struct BitKernels {
-    // Sets bit f % 64 of bits[f / 64] for each feature whose value is not usual[f]. Returns whether all of these are
-    // other[f]; `bits` has no meaning if not.
+    // Of the features whose bits are set in `marked`: sets bit f % 64 of bits[f / 64] for each whose value is not
+    // usual[f]. Returns whether all of these are other[f]; `bits` has no meaning if not.
     template <typename T>
-    using Mark = bool(const T *row, int d, const T *usual, const T *other, std::uint64_t *bits);
+    using Mark = bool(const T *row, int d, const T *usual, const T *other, const std::uint64_t *marked,
+                      std::uint64_t *bits);
     ForElements<Mark> mark;
 
-    // scores[i * width + j]: the start of centroid j and its steps of row i's marks, modulo 2^16. sizes[i]: how many
-    // marks. best[i] and second[i]: the two lowest scores, the same on a tie; index[i]: the first centroid of the best.
-    void (*score)(const std::uint64_t *const *rows, int count, int d, const BitLines &lines, std::uint16_t *scores,
-                  std::int32_t *sizes, const Lowest &lowest);
+    // scores[i * width + j]: the start of centroid j, its steps of row i's marks, and those of the numbers times
+    // values[i][..] / 2^15, each rounded to an integer next to it that is off by 1/2 at most; modulo 2^16. sizes[i]:
+    // how many marks. best[i] and second[i]: the two lowest scores, the same on a tie; index[i]: the first centroid of
+    // the best.
+    void (*score)(const std::uint64_t *const *rows, const std::int16_t *const *values, int count, int d,
+                  const BitLines &lines, std::uint16_t *scores, std::int32_t *sizes, const Lowest &lowest);
 
     // Lists the scores of one row that are at most `limit`, as hits of this point; returns their number.
     std::int64_t (*at_most)(const std::uint16_t *scores, std::int64_t width, int limit, int point, Hit *hits);

@@ -5,6 +5,7 @@
 // whole vectors are stored. Included once per target, as Highway's own -inl files.
 #include <algorithm>
 #include <cstddef>
+#include <type_traits>
 
 #include "hwy/highway.h"
 
@@ -99,6 +100,31 @@ HWY_INLINE void pack_square(const T *const *rows, int f, const T *shift, int wid
     }
 }
 
+// The same of float64, two or four of them.
+template <int Side>
+HWY_INLINE void pack_square(const double *const *rows, int f, const double *shift, int width, double *to)
+{
+    const hn::FixedTag<double, Side> tag;
+    hn::Vec<decltype(tag)> v[Side];
+    HWY_UNROLL(4)
+    for (int i = 0; i < Side; ++i) {
+        v[i] = hn::LoadU(tag, rows[i] + f);
+        if (shift != nullptr)
+            v[i] = hn::Sub(v[i], hn::LoadU(tag, shift + f));
+    }
+    HWY_UNROLL(2)
+    for (int t = 0; t < 2; ++t, to += width) {
+        const auto ab = t == 0 ? hn::InterleaveLower(tag, v[0], v[1]) : hn::InterleaveUpper(tag, v[0], v[1]);
+        if constexpr (Side == 2) {
+            hn::StoreU(ab, tag, to);
+        } else {
+            const auto cd = t == 0 ? hn::InterleaveLower(tag, v[2], v[3]) : hn::InterleaveUpper(tag, v[2], v[3]);
+            hn::StoreU(hn::ConcatLowerLower(tag, cd, ab), tag, to);
+            hn::StoreU(hn::ConcatUpperUpper(tag, cd, ab), tag, to + 2 * std::ptrdiff_t{width});
+        }
+    }
+}
+
 // The rows and features that squares of this side cover: of every row a cache line at a time, since with many features
 // the block does not stay in cache until the next rows come.
 template <int Side, typename T, typename Out>
@@ -142,6 +168,13 @@ HWY_INLINE void pack_rows(const T *const *rows, int count, int d, const T *shift
                             block + side_rows);
         } else {
             pack_squares<4>(rows, packed_rows, 0, packed_features, shift, width, block);
+        }
+    } else if constexpr (std::is_same_v<T, Out>) {
+        constexpr int side = static_cast<int>(hn::MaxLanes(hn::CappedTag<double, 4>()));
+        if constexpr (side > 1) {
+            packed_rows = count / side * side;
+            packed_features = d / side * side;
+            pack_squares<side>(rows, packed_rows, 0, packed_features, shift, width, block);
         }
     }
 #endif
