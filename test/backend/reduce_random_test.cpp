@@ -170,9 +170,10 @@ TEST_P(RandomReductions, AsReference)
     const std::uint64_t programs = has_device() ? 25 : 250; // each is compiled for a device
     for (std::uint64_t i = 0; i < programs && !HasFatalFailure(); ++i)
         check(static_cast<std::uint64_t>(GetParam()) * 1000 + i, seen);
-    // The generator still does its work.
+    // The generator still does its work. Of a few programs none need have a fault.
     EXPECT_GT(seen.good, static_cast<int>(programs * 2 / 5));
-    EXPECT_GT(seen.faults[PGKM_FAULT_NUMBER], static_cast<int>(programs / 50));
+    if (!has_device())
+        EXPECT_GT(seen.faults[PGKM_FAULT_NUMBER], static_cast<int>(programs / 50));
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomReductions, testing::Range(0, 8));

@@ -44,6 +44,11 @@ KINDS = ["full", "tied", "diag", "spherical"]
 # A model without the options of its origin: the server itself answers XX000 to a jsonb of another version.
 PLAIN = ("ROW((m).k, (m).d, (m).centroids, (m).size, (m).within_ss, (m).inertia, (m).n_iter, (m).converged, (m).n, (m).metric, (m).seed, (m).center, (m).scale, "
          "ROW('{a,b,c}'::text[], 'r', NULL, NULL, ((m).origin).means, ((m).origin).deviations, NULL)::kmeans_origin, (m).fills)::kmeans_model")
+ORIGIN = "ROW('{a,b,c}'::text[], 'r', NULL, NULL, NULL, NULL, NULL)::kmeans_origin"
+PLAIN_GMM = ("ROW((m).k, (m).d, (m).covariance_type, (m).weights, (m).means, (m).covariances, (m).log_likelihood, (m).trace, (m).n_iter, (m).converged, "
+             f"(m).aic, (m).bic, (m).n, (m).seed, (m).center, (m).scale, (m).fills, {ORIGIN})::gmm_model")
+PLAIN_PCA = ("ROW((m).n_components, (m).d, (m).mean, (m).scale, (m).components, (m).explained_variance, (m).explained_variance_ratio, (m).singular_values, "
+             f"(m).n, (m).whiten, (m).fills, {ORIGIN})::pca_model")
 # Valid values of each kind, as bytes.
 CORPUS = {
     "state": ["pg_temp.state_of(f::real[], 2) FROM r", "pg_temp.state_of(f, 2, kmeans_options(seed => 3), w) FROM r",
@@ -56,8 +61,8 @@ CORPUS = {
     "kmeans_sums": ["record_send(kmeans_step(f, '{{1,2,3},{4,5,6}}', w)) FROM r", "record_send(kmeans_step(f, '{{1,2,3}}')) FROM r"],
     "kmeans_model": [f"record_send({PLAIN}) FROM (SELECT {call} AS m FROM r) AS s"
                      for call in ("kmeans(f, 3)", "kmeans(f, 2, kmeans_options(standardize => true, metric => 'cosine'))")],
-    "gmm_model": [f"record_send(gmm(f, 2, gmm_options('{kind}', reg_covar => 0.1))) FROM r" for kind in KINDS],
-    "pca_model": ["record_send(pca(f)) FROM r", "record_send(pca(f, pca_options(2, true, true))) FROM r"],
+    "gmm_model": [f"record_send({PLAIN_GMM}) FROM (SELECT gmm(f, 2, gmm_options('{kind}', reg_covar => 0.1)) AS m FROM r) AS s" for kind in KINDS],
+    "pca_model": [f"record_send({PLAIN_PCA}) FROM (SELECT {call} AS m FROM r) AS s" for call in ("pca(f)", "pca(f, pca_options(2, true, true))")],
 }
 
 # What is done with a value that came through; one row of booleans, all to be true.
@@ -200,10 +205,10 @@ def made_case(dice, _corpus, _path):
     elif kind == "gmm_model":
         shape = dice.choice(KINDS)
         extents = {"full": (k, d, d), "tied": (d, d), "diag": (k, d), "spherical": (k,)}[shape]
-        fields = [said_k, said_d, f"'{shape}'", numbers(dice, k), numbers(dice, k, d), numbers(dice, *extents), "1", "NULL", "1", "true", "1", "1", "9", "0"] + scales + fills
+        fields = [said_k, said_d, f"'{shape}'", numbers(dice, k), numbers(dice, k, d), numbers(dice, *extents), "1", "NULL", "1", "true", "1", "1", "9", "0"] + scales + fills + ["NULL"]
     else:
         fields = [said_k, said_d, numbers(dice, d), numbers(dice, d) if dice.random() < 0.7 else "NULL", numbers(dice, k, d), numbers(dice, k), numbers(dice, k),
-                  numbers(dice, k), "9", dice.choice(["true", "false", "NULL"])] + fills
+                  numbers(dice, k), "9", dice.choice(["true", "false", "NULL"])] + fills + ["NULL"]
     source = f"(SELECT ROW({', '.join(fields)})::{kind} AS v, {row(dice)} AS x, {row(dice)} AS y) AS made"
     return [USES[kind].format(source=source)]
 
