@@ -178,6 +178,53 @@ AS 'MODULE_PATHNAME', 'pgkm_kmeans_profile'
 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100 ROWS 100;
 COMMENT ON FUNCTION kmeans_profile IS 'each feature of each centroid beside the mean of all rows, in units of the data and standard deviations, and in words';
 
+CREATE FUNCTION kmeans_match(
+    old      kmeans_model,
+    new      kmeans_model,
+    new_id   OUT integer,
+    old_id   OUT integer,
+    distance OUT double precision
+) RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'pgkm_kmeans_match'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1000 ROWS 10;
+COMMENT ON FUNCTION kmeans_match IS 'the clusters of two models paired one to one, at the least total distance; NULL: no partner';
+
+-- Two labellings compared
+
+CREATE TYPE cluster_agreement AS (
+    adjusted_rand double precision,
+    moved         double precision,
+    n             bigint
+);
+COMMENT ON TYPE cluster_agreement IS 'how much two labellings of the same rows agree';
+
+CREATE FUNCTION pgkm_agreement_accum(internal, bigint, bigint) RETURNS internal
+AS 'MODULE_PATHNAME', 'pgkm_agreement_accum'
+LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION pgkm_agreement_accum IS 'transition function of the aggregate cluster_agreement';
+CREATE FUNCTION pgkm_agreement_combine(internal, internal) RETURNS internal
+AS 'MODULE_PATHNAME', 'pgkm_agreement_combine'
+LANGUAGE C IMMUTABLE PARALLEL SAFE COST 10;
+COMMENT ON FUNCTION pgkm_agreement_combine IS 'combine function of the aggregate cluster_agreement';
+CREATE FUNCTION pgkm_agreement_serialize(internal) RETURNS bytea
+AS 'MODULE_PATHNAME', 'pgkm_agreement_serialize'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
+COMMENT ON FUNCTION pgkm_agreement_serialize IS 'serialization function of the aggregate cluster_agreement';
+CREATE FUNCTION pgkm_agreement_deserialize(bytea, internal) RETURNS internal
+AS 'MODULE_PATHNAME', 'pgkm_agreement_deserialize'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
+COMMENT ON FUNCTION pgkm_agreement_deserialize IS 'deserialization function of the aggregate cluster_agreement';
+CREATE FUNCTION pgkm_agreement_final(internal) RETURNS cluster_agreement
+AS 'MODULE_PATHNAME', 'pgkm_agreement_final'
+LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100;
+COMMENT ON FUNCTION pgkm_agreement_final IS 'final function of the aggregate cluster_agreement';
+
+CREATE AGGREGATE cluster_agreement(a bigint, b bigint) (
+    SFUNC = pgkm_agreement_accum, STYPE = internal, SSPACE = 4096, FINALFUNC = pgkm_agreement_final,
+    FINALFUNC_MODIFY = READ_ONLY, COMBINEFUNC = pgkm_agreement_combine, SERIALFUNC = pgkm_agreement_serialize,
+    DESERIALFUNC = pgkm_agreement_deserialize, PARALLEL = SAFE);
+COMMENT ON AGGREGATE cluster_agreement(bigint, bigint) IS 'how much two labellings of the same rows agree: (a, b)';
+
 -- aggregate
 
 CREATE FUNCTION pgkm_plan_support(internal) RETURNS internal
@@ -874,6 +921,9 @@ BEGIN
         ('kmeans_sums.features', 'sums of the features of each cluster, k x d'),
         ('kmeans_sums.low', 'what rounding has taken from inertia, masses and features, in this order; empty: nothing'),
         ('kmeans_sums.fingerprint', 'of the centroids; sums of others do not merge'),
+        ('cluster_agreement.adjusted_rand', 'adjusted Rand index (Hubert, Arabie 1985): 1 where they are the same but for names, about 0 by chance'),
+        ('cluster_agreement.moved', 'share of the rows whose label is not the partner of the other, under the best one-to-one pairing of labels'),
+        ('cluster_agreement.n', 'rows without a NULL'),
         ('pca_options.n_components', 'components to keep; below 1: the share of the variance that they explain'),
         ('pca_options.whiten, pca_model.whiten', 'whether scores have variance 1'),
         ('pca_options.standardize', 'whether each feature is divided by its standard deviation'),

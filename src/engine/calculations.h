@@ -73,6 +73,29 @@ PgkmStatus pgkm_moments_add(PgkmRowMoments *moments, const double *rows, const d
                             PgkmInterrupted interrupted, PgkmError *error);
 PgkmStatus pgkm_moments_merge(PgkmRowMoments *moments, const PgkmRowMoments *other, PgkmError *error);
 
+/* The assignment problem: pairs rows and columns of a matrix of finite costs one to one at the least total.
+ * partners[i], of rows, becomes the column of row i, or -1; all of the shorter side have a partner. Of several such
+ * pairings it is the one whose partners come first, no partner being the last; sums are exact (engine/pairing). Where
+ * there are more rows than columns, the costs are copied. */
+PgkmStatus pgkm_pair(const double *costs, int32_t rows, int32_t columns, int32_t *partners, PgkmInterrupted interrupted,
+                     PgkmError *error);
+
+/* n rows, at least 1, with label a in one labelling and b in another. */
+typedef struct PgkmLabelPair {
+    int64_t a, b, n;
+} PgkmLabelPair;
+
+typedef struct PgkmAgreement {
+    double adjusted_rand; /* Hubert, Arabie 1985; 1 where both labellings divide the rows in the same way */
+    double moved;         /* share of the rows whose labels are no pair, under the one-to-one pairing that has fewest */
+    int64_t n;
+} PgkmAgreement;
+
+/* Compares two labellings by their pairs (at least 1, some maybe more than once). PGKM_LIMIT where the table of all
+ * labels of both takes more than most_bytes, or beyond PGKM_MAX_ROWS rows. */
+PgkmStatus pgkm_agreement(const PgkmLabelPair *pairs, int64_t count, uint64_t most_bytes, PgkmAgreement *agreement,
+                          PgkmInterrupted interrupted, PgkmError *error);
+
 /* "full", "tied", "diag", "spherical", in the order of PgkmCovariance. */
 const char *pgkm_covariance_name(PgkmCovariance type);
 

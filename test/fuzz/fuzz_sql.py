@@ -131,6 +131,7 @@ def tables(dice, k, source):
              f"SELECT kmeans_profile(m), kmeans_update(m, f) OVER (), kmeans_outliers('fuzz', '{{f}}', m, 1, nulls => 'mean') "
              f"FROM fuzz, kmeans_fit('fuzz', '{{f}}', {k}, nulls => '{dice.choice(['skip', 'mean', 'error'])}', options => kmeans_options(tol => {dice.choice(['0', '1'])})) AS m",
              f"SELECT count(*) FROM kmeans_labels('fuzz', '{{f}}', {k}, memory => {memory})",
+             f"SELECT p.*, cluster_agreement(kmeans_predict(m, f), p.old_id) OVER () FROM fuzz, kmeans_fit('fuzz', '{{f}}', {k}) AS m, kmeans_match(m, (SELECT kmeans(f, {k}) FROM {source})) AS p",
              f"SELECT * FROM kmeans_sweep('fuzz', '{{f}}', {dice.choice(['1', '2', '0', 'NULL'])}, {dice.choice(['3', '1', '9'])}, memory => {memory})",
              f"SELECT * FROM kmeans_tree('fuzz', '{{f}}', '{dice.choice(['{2,3}', '{40}', '{2,2,2,2,2,2,2,2}', '{1}', '{,}'])}', memory => {memory}, options => kmeans_options(standardize => {dice.choice(['true', 'false'])}))",
              f"SELECT * FROM kmeans_tree('fuzz', '{{f}}', 'bisecting', {k}, options => kmeans_options(metric => '{dice.choice(['l2', 'cosine'])}'))",

@@ -71,7 +71,8 @@ USES = {
                    "v::text::kmeans_sums = v, (kmeans_merge(v)).masses = (v + v).masses IS NOT NULL FROM kmeans_sums_in GROUP BY v",
     "kmeans_model": "SELECT kmeans_predict(v, x) BETWEEN 0 AND (v).k - 1, kmeans_distance(v, x) >= 0, array_length(kmeans_transform(v, x), 1) = (v).k, "
                     "(SELECT count(*) = (v).k AND min(array_length(centroid, 1)) = (v).d FROM kmeans_centroids(v)), "
-                    "(SELECT count(*) = (v).k * (v).d FROM kmeans_profile(v)), kmeans_profile_plot(v) LIKE '%</svg>%' FROM {source}",
+                    "(SELECT count(*) = (v).k * (v).d FROM kmeans_profile(v)), kmeans_profile_plot(v) LIKE '%</svg>%', "
+                    "(SELECT count(*) = (v).k AND count(new_id) = count(old_id) FROM kmeans_match(v, v)) FROM {source}",
     "gmm_model": "SELECT gmm_predict(v, x) BETWEEN 0 AND (v).k - 1, gmm_score(v, x) < 'Infinity', array_length(gmm_posterior(v, x), 1) = (v).k, "
                  "(SELECT count(*) = (v).k AND min(array_length(mean, 1)) = (v).d FROM gmm_components(v)) FROM {source}",
     "pca_model": "SELECT array_length(pca_transform(v, x), 1) = (v).n_components, array_length(pca_inverse_transform(v, y), 1) = (v).d, "

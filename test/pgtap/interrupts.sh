@@ -47,6 +47,7 @@ phases=(
     "+the aggregate@iterating@SELECT kmeans(f, 2000, kmeans_options(init => 'first', tol => 0, max_iter => 100000)) FROM interrupt_rows"
     "+the window function@iterating@SELECT kmeans_label(f, 2000, kmeans_options(init => 'first', tol => 0, max_iter => 100000)) OVER () FROM interrupt_rows"
     "kmeans_step@0.5@SELECT kmeans_step(f, array_fill(0.5::float8, ARRAY[20000, 8])) FROM interrupt_rows"
+    "kmeans_match@0.7@SELECT count(*) FROM (SELECT kmeans_model(array_agg(ARRAY[i * i % 7919, i * 31 % 10007])) AS a, kmeans_model(array_agg(ARRAY[i * 37 % 9973, i * i % 8011])) AS b FROM generate_series(1, 5000) AS i) AS s, kmeans_match(a, b)"
     "kmeans_labels@iterating@SELECT count(*) FROM kmeans_labels('interrupt_rows', '{f}', 2000, options => kmeans_options(init => 'first', tol => 0, max_iter => 100000))"
     "+many groups@iterating@SELECT g, kmeans(f, 20, kmeans_options(n_init => 100000)) FROM (SELECT f, (f[1] * 1000)::integer AS g FROM interrupt_rows) AS s GROUP BY g"
     "very many groups@0.8@SET work_mem = '1GB'; SELECT count(m) FROM (SELECT kmeans(ARRAY[i::real], 1) AS m FROM generate_series(1, 200000) AS i GROUP BY i) AS s"
