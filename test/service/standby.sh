@@ -16,7 +16,7 @@ ANALYZE replica_rows;
 SQL
 fit="SELECT md5((to_jsonb(kmeans_fit('replica_rows', '{x,y}', 60, options => kmeans_options(max_iter => 20))) - 'origin')::text)"
 groups="SELECT md5(string_agg(m::text, ',' ORDER BY g)) FROM (SELECT g, kmeans(ARRAY[x, y], 5) AS m FROM replica_rows GROUP BY g) AS t"
-mixture="SELECT md5(gmm_fit('replica_rows', '{x,y}', 3, options => gmm_options(max_iter => 3))::text)"
+mixture="SELECT md5((to_jsonb(gmm_fit('replica_rows', '{x,y}', 3, options => gmm_options(max_iter => 3))) - 'origin')::text)"
 stop_service
 make_copy -R && start_copy max_standby_streaming_delay=100ms
 await_replay
