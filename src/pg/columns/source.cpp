@@ -80,12 +80,19 @@ static const char *type_name(const TableColumn *column)
     }
 }
 
+void sources_check_type(Oid type)
+{
+    const TupleDesc desc = lookup_rowtype_tupdesc(type, -1);
+
+    pgkm_check_type(desc, &source_type);
+    ReleaseTupleDesc(desc);
+}
+
 Datum sources_build(const TableColumn *columns, int count, const Datum *levels, Oid type)
 {
     const TupleDesc desc = lookup_rowtype_tupdesc(type, -1);
     Datum *const made = (Datum *)palloc(count * sizeof(Datum));
 
-    pgkm_check_type(desc, &source_type);
     for (int i = 0; i < count; ++i) {
         const bool is_category = columns[i].kind == COLUMN_CATEGORY;
 

@@ -40,6 +40,7 @@ struct Sources {
 /* The fields `features` (text[]) and `sources` (kmeans_source[]) of an origin: an element for each column. In the
  * current memory context. */
 Datum sources_names(const TableColumn *columns, int count);
+void sources_check_type(Oid type);
 Datum sources_build(const TableColumn *columns, int count, const Datum *levels, Oid type);
 
 /* The sources of a model of d features from these fields, in the current memory context; NULL where it has no names of

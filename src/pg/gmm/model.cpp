@@ -37,7 +37,10 @@ static const PgkmCompositeType model_type = {"gmm_model", fields, lengthof(field
 
 TupleDesc pgkm_gmm_model_tupdesc(FunctionCallInfo fcinfo)
 {
-    return pgkm_result_tupdesc(fcinfo, &model_type);
+    const TupleDesc tupdesc = pgkm_result_tupdesc(fcinfo, &model_type);
+
+    origin_know_types(tupdesc);
+    return tupdesc;
 }
 
 /* The shape of all covariances, as scikit-learn has it. */

@@ -35,16 +35,12 @@ static const PgkmField fields[] = {{"k", INT4OID},
                                    {"origin", InvalidOid},
                                    {"fills", FLOAT8ARRAYOID}};
 static const PgkmCompositeType model_type = {"kmeans_model", fields, lengthof(fields), 1};
-#define MODEL_ORIGIN 13
 
 TupleDesc pgkm_model_tupdesc(FunctionCallInfo fcinfo)
 {
     const TupleDesc tupdesc = pgkm_result_tupdesc(fcinfo, &model_type);
 
-    /* Known from now on: another session may drop the extension during the fit. */
-    const TupleDesc origin = lookup_rowtype_tupdesc(TupleDescAttr(tupdesc, MODEL_ORIGIN)->atttypid, -1);
-
-    ReleaseTupleDesc(origin);
+    origin_know_types(tupdesc);
     return tupdesc;
 }
 

@@ -88,6 +88,31 @@ PgkmValue origin_given(TupleDesc model, PgkmValue features, PgkmValue sources, P
     return made;
 }
 
+/* The types that were looked up last. */
+static struct {
+    Oid origin;
+    Oid source; /* InvalidOid: an older origin has no sources */
+} known;
+
+void origin_know_types(TupleDesc model)
+{
+    const int place = place_in(model);
+
+    if (place < 0)
+        return;
+
+    const Oid type = TupleDescAttr(model, place)->atttypid;
+    const TupleDesc desc = lookup_rowtype_tupdesc(type, -1);
+
+    pgkm_check_type(desc, &origin_type);
+    known.source =
+        desc->natts > ORIGIN_SOURCES ? get_element_type(TupleDescAttr(desc, ORIGIN_SOURCES)->atttypid) : InvalidOid;
+    known.origin = type;
+    ReleaseTupleDesc(desc);
+    if (OidIsValid(known.source))
+        sources_check_type(known.source);
+}
+
 PgkmValue origin_build(TupleDesc model, const FitKind *kind, const void *options, const TableCall *call,
                        const double *means, const double *deviations, int32 d)
 {
@@ -97,16 +122,19 @@ PgkmValue origin_build(TupleDesc model, const FitKind *kind, const void *options
     if (place < 0)
         return PgkmValue();
 
-    const TupleDesc desc = lookup_rowtype_tupdesc(TupleDescAttr(model, place)->atttypid, -1);
+    const Oid type = TupleDescAttr(model, place)->atttypid;
 
-    pgkm_check_type(desc, &origin_type);
+    if (known.origin != type)
+        origin_know_types(model);
+
+    const TupleDesc desc = lookup_rowtype_tupdesc(type, -1);
+
     if (call != NULL) {
         features = sources_names(call->features, call->n_features);
         relation = call->relation.sql_name;
         time = TimestampTzGetDatum(GetCurrentTransactionStartTimestamp());
-        if (desc->natts > ORIGIN_SOURCES)
-            sources = sources_build(call->features, call->n_features, call->levels,
-                                    get_element_type(TupleDescAttr(desc, ORIGIN_SOURCES)->atttypid));
+        if (OidIsValid(known.source))
+            sources = sources_build(call->features, call->n_features, call->levels, known.source);
     }
 
     const Datum made = pgkm_composite_make(desc, {features, relation, options_json(kind->options, options, call), time,

@@ -7,6 +7,10 @@
 #include "pg/columns/source.h"
 #include "pg/fit/fit.h"
 
+/* Looks up the types of the origins of such models: another session may drop the extension during a fit. To be called
+ * before it. 42804 for one that has been altered. */
+void origin_know_types(TupleDesc model);
+
 /* The field `origin` of a model of this row type; NULL where an older one lacks it. `options` are those that the fit
  * took. An aggregate (call NULL) knows neither names nor, as it is immutable, the time. The means and deviations, d of
  * each, are NULL where they are not known. */
