@@ -172,8 +172,9 @@ TEST_P(RandomReductions, AsReference)
         check(static_cast<std::uint64_t>(GetParam()) * 1000 + i, seen);
     // The generator still does its work. Of a few programs none need have a fault.
     EXPECT_GT(seen.good, static_cast<int>(programs * 2 / 5));
-    if (!has_device())
+    if (!has_device()) {
         EXPECT_GT(seen.faults[PGKM_FAULT_NUMBER], static_cast<int>(programs / 50));
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomReductions, testing::Range(0, 8));
