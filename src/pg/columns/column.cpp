@@ -129,11 +129,6 @@ PgkmElement table_columns_element(const TableColumn *columns, int count)
     return PGKM_FLOAT32;
 }
 
-bool table_columns_are_numbers(const TableColumn *columns, int count)
-{
-    return table_columns_are_single(columns, count) && !table_columns_have_categories(columns, count);
-}
-
 bool table_columns_are_single(const TableColumn *columns, int count)
 {
     for (int i = 0; i < count; ++i)

@@ -38,8 +38,7 @@ int column_hint_of_type(const char *name, Oid type);
 /* The arithmetic of features in these columns: float32 where every value is a real, else float64. */
 PgkmElement table_columns_element(const TableColumn *columns, int count);
 
-/* Whether every column is a number, or every one a single value. */
-bool table_columns_are_numbers(const TableColumn *columns, int count);
+/* Whether every column holds a single value. */
 bool table_columns_are_single(const TableColumn *columns, int count);
 
 /* Whether one of them is a category. */

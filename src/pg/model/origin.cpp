@@ -184,6 +184,5 @@ Origin origin_read(const PgkmModelFields *from, int32 d)
 
     const Sources *const sources = sources_read(from, &values[ORIGIN_FEATURES], &values[ORIGIN_SOURCES], d);
 
-    return {sources, sources == NULL ? (Datum)0 : values[ORIGIN_FEATURES].value, means, deviations,
-            says_standardized(&values[ORIGIN_OPTIONS])};
+    return {sources, means, deviations, says_standardized(&values[ORIGIN_OPTIONS])};
 }

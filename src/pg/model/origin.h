@@ -24,7 +24,6 @@ PgkmValue origin_given(TupleDesc model, PgkmValue features, PgkmValue sources, P
  * no names, as that of an aggregate. In the current memory context. */
 struct Origin {
     const Sources *sources;
-    Datum names;         /* text[]; 0: none */
     const double *means; /* d of the rows, or NULL: not known */
     const double *deviations;
     bool was_standardized; /* as a model with means 0 and deviations 1 does not show otherwise */
