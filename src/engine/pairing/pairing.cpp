@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 
+#include "engine/job/poll.hpp"
 #include "numeric/error.hpp"
 #include "numeric/index.hpp"
 
@@ -27,12 +28,6 @@ Int128 fixed_point(double value, int shift)
                              : power > -64 ? static_cast<Int128>(digits >> -power)
                                            : 0;
     return std::signbit(value) ? -magnitude : magnitude;
-}
-
-void poll(PgkmInterrupted interrupted)
-{
-    if (interrupted != nullptr && interrupted() != 0)
-        throw Error(PGKM_CANCELLED, "cancelled");
 }
 
 // An optimum with its prices: no cost is less than the prices of its row and column together, and those of a pair are
@@ -64,7 +59,7 @@ class Pairing {
 
     const double *const costs_;
     const std::int32_t rows_, columns_, size_;
-    const PgkmInterrupted interrupted_;
+    const Poll poll_;
     int shift_ = 0;
     std::vector<Int128> row_prices_, column_prices_;             // size
     std::vector<std::int32_t> partner_of_row_, owner_of_column_; // size
@@ -76,7 +71,7 @@ class Pairing {
 };
 
 Pairing::Pairing(const double *costs, std::int32_t rows, std::int32_t columns, PgkmInterrupted interrupted)
-    : costs_(costs), rows_(rows), columns_(columns), size_(std::max(rows, columns)), interrupted_(interrupted),
+    : costs_(costs), rows_(rows), columns_(columns), size_(std::max(rows, columns)), poll_(poll_for(interrupted)),
       row_prices_(at(size_)), column_prices_(at(size_)), partner_of_row_(at(size_), none),
       owner_of_column_(at(size_), none)
 {
@@ -101,7 +96,7 @@ void Pairing::add(std::int32_t member, const CostOf &cost_of)
     std::int32_t last = none; // of the other side, on the way
     std::int32_t at_member = member;
     for (;;) {
-        poll(interrupted_);
+        poll_();
         const Int128 base = length - prices_[at(at_member)];
         std::int32_t next = none;
         for (std::int32_t j = 0; j < others; ++j) {
@@ -188,7 +183,7 @@ bool Pairing::can_yield(std::int32_t row, std::int32_t column)
     std::vector<std::int32_t> waiting = {column};
     reached_[at(column)] = 1;
     for (std::size_t i = 0; i < waiting.size() && reached_[at(target)] == 0; ++i) {
-        poll(interrupted_);
+        poll_();
         const std::int32_t owner = owner_of_column_[at(waiting[i])];
         for (std::int32_t j = 0; j < size_; ++j)
             if (reached_[at(j)] == 0 && owner_of_column_[at(j)] >= row && is_tight(owner, j)) {
@@ -210,7 +205,7 @@ bool Pairing::can_yield(std::int32_t row, std::int32_t column)
 void Pairing::prefer_first()
 {
     for (std::int32_t i = 0; i < rows_; ++i) {
-        poll(interrupted_);
+        poll_();
         std::fill(reached_.begin(), reached_.end(), char{0});
         const std::int32_t end = std::min(partner_of_row_[at(i)], columns_);
         for (std::int32_t j = 0; j < end; ++j)
