@@ -328,6 +328,7 @@ Expression *expression_read(const char *written)
 struct ExpressionState {
     const char *text;
     int n_inputs;
+    int *inputs; /* their numbers */
     TupleTableSlot *slot;
     ExprContext *context;
     ExprState *state;
@@ -338,21 +339,28 @@ ExpressionState *expression_begin(const Expression *expression, const Expression
     ExpressionState *const state = (ExpressionState *)palloc(sizeof(ExpressionState));
     const int n_inputs = list_length(expression->inputs);
     const TupleDesc row = CreateTemplateTupleDesc(n_inputs);
+    int *const inputs = (int *)palloc((n_inputs + 1) * sizeof(int));
 
     for (int i = 0; i < n_inputs; ++i) {
-        const ExpressionColumn *const column = &columns[list_nth_int(expression->inputs, i)];
+        inputs[i] = list_nth_int(expression->inputs, i);
+
+        const ExpressionColumn *const column = &columns[inputs[i]];
         int32 typmod = column->typmod;
         const Oid type = getBaseTypeAndTypmod(column->type, &typmod);
 
         TupleDescInitEntry(row, (AttrNumber)(i + 1), NULL, type, typmod, 0);
     }
-    *state = {expression->text, n_inputs, MakeSingleTupleTableSlot(row, &TTSOpsVirtual), CreateStandaloneExprContext(),
+    *state = {expression->text,
+              n_inputs,
+              inputs,
+              MakeSingleTupleTableSlot(row, &TTSOpsVirtual),
+              CreateStandaloneExprContext(),
               ExecInitExpr((Expr *)expression->tree, NULL)};
     state->context->ecxt_scantuple = state->slot;
     return state;
 }
 
-Datum expression_value(ExpressionState *state, const Datum *values, const bool *nulls, bool *isnull)
+NullableDatum expression_value(ExpressionState *state, const Datum *values, const bool *nulls, const AttrNumber *places)
 {
     TupleTableSlot *const slot = state->slot;
     ErrorContextCallback callback = {error_context_stack, tell_expression, (void *)state->text};
@@ -362,14 +370,17 @@ Datum expression_value(ExpressionState *state, const Datum *values, const bool *
     ResetExprContext(state->context);
     ExecClearTuple(slot);
     for (int i = 0; i < state->n_inputs; ++i) {
+        const int at = places == NULL ? state->inputs[i] : places[state->inputs[i]];
+
         slot->tts_values[i] =
-            MakeExpandedObjectReadOnly(values[i], nulls[i], TupleDescAttr(slot->tts_tupleDescriptor, i)->attlen);
-        slot->tts_isnull[i] = nulls[i];
+            MakeExpandedObjectReadOnly(values[at], nulls[at], TupleDescAttr(slot->tts_tupleDescriptor, i)->attlen);
+        slot->tts_isnull[i] = nulls[at];
     }
     ExecStoreVirtualTuple(slot);
 
-    const Datum value = ExecEvalExprSwitchContext(state->state, state->context, isnull);
+    NullableDatum value;
 
+    value.value = ExecEvalExprSwitchContext(state->state, state->context, &value.isnull);
     error_context_stack = callback.previous;
     return value;
 }

@@ -9,6 +9,7 @@
 
 extern "C" {
 #include "postgres.h"
+#include "access/attnum.h"
 #include "nodes/pg_list.h"
 }
 
@@ -65,8 +66,10 @@ Expression *expression_read(const char *written);
 struct ExpressionState;
 ExpressionState *expression_begin(const Expression *expression, const ExpressionColumn *columns);
 
-/* Its value for a row whose inputs are these, in their order. It lives until the next call. CONTEXT of an error names
- * the expression; the row is the caller's to name. */
-Datum expression_value(ExpressionState *state, const Datum *values, const bool *nulls, bool *isnull);
+/* Its value for a row with these values. Input i of the expression is at places[i], by the number that it has among
+ * the columns (Expression.inputs); places NULL: at that number. The value lives until the next call. CONTEXT of an
+ * error names the expression; the row is the caller's to name. */
+NullableDatum expression_value(ExpressionState *state, const Datum *values, const bool *nulls,
+                               const AttrNumber *places);
 
 #endif

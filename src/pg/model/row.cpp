@@ -24,10 +24,6 @@ struct RowSource {
     TableColumn column;
     PgkmCast *cast;         /* of a vector */
     ExpressionState *state; /* of an expression */
-    int n_inputs;
-    int *inputs; /* their places */
-    Datum *values;
-    bool *nulls;
 };
 
 struct RowMap {
@@ -96,15 +92,8 @@ static int find_place(const ExpressionColumns *shape, const char *name)
 static Oid begin_expression(const ExpressionColumns *shape, const Source *source, RowSource *found)
 {
     const Expression *const expression = expression_parse(source->name, shape, EXPRESSION_FEATURE);
-    const int count = list_length(expression->inputs);
 
     found->state = expression_begin(expression, shape->columns);
-    found->n_inputs = count;
-    found->inputs = (int *)palloc((count + 1) * sizeof(int));
-    found->values = (Datum *)palloc((count + 1) * sizeof(Datum));
-    found->nulls = (bool *)palloc(count + 1);
-    for (int i = 0; i < count; ++i)
-        found->inputs[i] = list_nth_int(expression->inputs, i);
     return getBaseType(expression->type);
 }
 
@@ -256,16 +245,8 @@ static const RowMap *open_composite(Datum composite, ModelColumns *columns)
 /* The value of a source. */
 static NullableDatum value_of(const RowMap *map, const RowSource *source)
 {
-    NullableDatum value;
-
-    if (likely(source->place >= 0))
-        return {map->values[source->place], map->nulls[source->place]};
-    for (int i = 0; i < source->n_inputs; ++i) {
-        source->values[i] = map->values[source->inputs[i]];
-        source->nulls[i] = map->nulls[source->inputs[i]];
-    }
-    value.value = expression_value(source->state, source->values, source->nulls, &value.isnull);
-    return value;
+    return likely(source->place >= 0) ? NullableDatum{map->values[source->place], map->nulls[source->place]}
+                                      : expression_value(source->state, map->values, map->nulls, NULL);
 }
 
 static void write_number(const RowSource *from, const Source *source, Datum value, double *to)

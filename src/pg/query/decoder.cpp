@@ -105,20 +105,15 @@ static void tell_place(void *of)
 /* Evaluates the expressions among the columns from `first` on for the row. */
 static void compute(const Row *row, int first, int count)
 {
+    const AttrNumber *const inputs = row->decoder->places + table_query_columns(row->query);
     ErrorContextCallback callback = {error_context_stack, tell_place, (void *)row};
 
     error_context_stack = &callback;
     for (int column = first; column < first + count; ++column) {
         TableComputed *const computed = row->decoder->computed[column];
 
-        if (computed == NULL)
-            continue;
-        for (int i = 0; i < computed->n_inputs; ++i) {
-            computed->values[i] = row->slot->tts_values[row->decoder->places[computed->inputs[i]]];
-            computed->nulls[i] = row->slot->tts_isnull[row->decoder->places[computed->inputs[i]]];
-        }
-        computed->result.value =
-            expression_value(computed->state, computed->values, computed->nulls, &computed->result.isnull);
+        if (computed != NULL)
+            computed->result = expression_value(computed->state, row->slot->tts_values, row->slot->tts_isnull, inputs);
     }
     error_context_stack = callback.previous;
 }
@@ -397,19 +392,9 @@ void table_decoder_init(TableDecoder *decoder, const TableQuery *query)
 
 static TableComputed *begin_computed(const TableQuery *query, int column)
 {
-    const Expression *const expression = table_query_column(query, column)->expression;
-    const int n_inputs = list_length(expression->inputs);
     TableComputed *const computed = (TableComputed *)palloc(sizeof(TableComputed));
 
-    *computed = {column,
-                 expression_begin(expression, query->inputs),
-                 n_inputs,
-                 (int *)palloc((n_inputs + 1) * sizeof(int)),
-                 (Datum *)palloc((n_inputs + 1) * sizeof(Datum)),
-                 (bool *)palloc(n_inputs + 1),
-                 {0, true}};
-    for (int i = 0; i < n_inputs; ++i)
-        computed->inputs[i] = table_query_columns(query) + list_nth_int(expression->inputs, i);
+    *computed = {expression_begin(table_query_column(query, column)->expression, query->inputs), {0, true}};
     return computed;
 }
 

@@ -13,13 +13,8 @@ extern "C" {
 
 /* An expression among the columns of a query. */
 struct TableComputed {
-    int column; /* its number */
     ExpressionState *state;
-    int n_inputs;
-    int *inputs;   /* their numbers */
-    Datum *values; /* of the inputs, in a row */
-    bool *nulls;
-    NullableDatum result; /* of that row */
+    NullableDatum result; /* of the row that is decoded */
 };
 
 /* Rows that are decoded at once, unless something is NULL, out of line, infinite or NaN. */
