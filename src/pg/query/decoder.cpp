@@ -26,33 +26,14 @@ const char *table_origin_name(const TableOrigin *origin, bool with_table)
 }
 
 /* A row as it is decoded, and the array or vector of it that was opened last. */
-struct Row {
-    const TableDecoder *decoder;
+struct Row : TableSlotRow {
     const TableQuery *query;
-    const TupleTableSlot *slot;
     const TableOrigin *origin;
     int column; /* whose array that is; -1: none */
     bool opened;
     PgkmVector vector;  /* if it is open */
     PgkmRowFault fault; /* if not */
 };
-
-static inline bool is_computed(const Row *row, int column)
-{
-    return unlikely(row->decoder->places[column] < 0);
-}
-
-static inline bool is_null(const Row *row, int column)
-{
-    return is_computed(row, column) ? row->decoder->computed[column]->result.isnull
-                                    : row->slot->tts_isnull[row->decoder->places[column]];
-}
-
-static inline Datum value_of(const Row *row, int column)
-{
-    return is_computed(row, column) ? row->decoder->computed[column]->result.value
-                                    : row->slot->tts_values[row->decoder->places[column]];
-}
 
 /* NULL where there is no ctid that the caller may see. */
 static const char *place_of(const Row *row)
@@ -120,7 +101,7 @@ static void compute(const Row *row, int first, int count)
 
 void table_compute_features(const TableDecoder *decoder, const TupleTableSlot *slot, const TableOrigin *origin)
 {
-    const Row row = {decoder, decoder->query, slot, origin, -1, false, {}, {}};
+    const Row row = {{decoder, slot}, decoder->query, origin, -1, false, {}, {}};
 
     compute(&row, 0, decoder->query->n_features);
 }
@@ -131,9 +112,9 @@ static inline bool passes_filter(const Row *row)
 {
     const int filter = row->decoder->filter;
 
-    if (filter >= 0 && is_computed(row, filter))
+    if (filter >= 0 && row->is_computed(filter))
         compute(row, filter, 1);
-    return filter < 0 || (!is_null(row, filter) && DatumGetBool(value_of(row, filter)));
+    return filter < 0 || (!row->is_null(filter) && DatumGetBool(row->value(filter)));
 }
 
 /* The weight; 0 for a row to skip. */
@@ -143,9 +124,9 @@ static double read_weight(const Row *row)
     double weight;
     PgkmRowFault fault;
 
-    if (is_null(row, row->decoder->weight))
+    if (row->is_null(row->decoder->weight))
         return 0.0;
-    if (!pgkm_read_number(value_of(row, row->decoder->weight), column->type, 1, &weight, &fault))
+    if (!pgkm_read_number(row->value(row->decoder->weight), column->type, 1, &weight, &fault))
         raise_column(row, column, fault.kind);
     if (weight < 0)
         raise_bad(row, psprintf("weight column \"%s\" must not be negative", column->name));
@@ -161,11 +142,11 @@ static bool open_column(Row *row, int i)
         return row->opened;
     row->column = i;
     row->fault.kind = PGKM_ROW_NULL;
-    if (is_null(row, i))
+    if (row->is_null(i))
         return row->opened = false;
     if (column->kind != COLUMN_VECTOR && column->kind != COLUMN_HALFVEC)
-        return row->opened = pgkm_open_vector(value_of(row, i), &row->vector, &row->fault);
-    table_vector_open(column, value_of(row, i), &row->vector);
+        return row->opened = pgkm_open_vector(row->value(i), &row->vector, &row->fault);
+    table_vector_open(column, row->value(i), &row->vector);
     return row->opened = true;
 }
 
@@ -178,7 +159,7 @@ static inline bool is_single(const Row *row, int i)
 static inline bool is_null_row(Row *row)
 {
     for (int i = 0; i < row->query->n_features; ++i)
-        if (!is_null(row, i) && (is_single(row, i) || open_column(row, i) || row->fault.kind != PGKM_ROW_NULL))
+        if (!row->is_null(i) && (is_single(row, i) || open_column(row, i) || row->fault.kind != PGKM_ROW_NULL))
             return false;
     return true;
 }
@@ -193,7 +174,7 @@ static bool is_incomplete(Row *row, int i)
 static bool lacks_value(Row *row)
 {
     for (int i = 0; i < row->query->n_features; ++i)
-        if (is_null(row, i) || (!is_single(row, i) && is_incomplete(row, i)))
+        if (row->is_null(i) || (!is_single(row, i) && is_incomplete(row, i)))
             return true;
     return false;
 }
@@ -217,11 +198,11 @@ static char *write_column(const Row *row, int i, PgkmElement element, char *out)
     double value;
 
     if (column->kind == COLUMN_CATEGORY)
-        return write_value(element, levels_code(row->decoder->levels, i, {value_of(row, i), is_null(row, i)}), out);
+        return write_value(element, levels_code(row->decoder->levels, i, {row->value(i), row->is_null(i)}), out);
     fault.kind = PGKM_ROW_NULL_ELEMENT;
-    if (unlikely(is_null(row, i)) && row->query->nulls == TABLE_NULLS_MEAN)
+    if (unlikely(row->is_null(i)) && row->query->nulls == TABLE_NULLS_MEAN)
         return write_value(element, get_float8_nan(), out); /* until all rows are read */
-    if (unlikely(is_null(row, i) || !pgkm_read_number(value_of(row, i), column->type, i + 1, &value, &fault)))
+    if (unlikely(row->is_null(i) || !pgkm_read_number(row->value(i), column->type, i + 1, &value, &fault)))
         raise_column(row, column, fault.kind);
     return write_value(element, value, out);
 }
@@ -232,7 +213,7 @@ static char *write_incomplete(const Row *row, int i, int32 width, PgkmElement el
     double *const values = (double *)palloc(width * sizeof(double));
     PgkmRowFault fault;
 
-    if (!pgkm_read_incomplete(value_of(row, i), row->query->features[i].type, width, NULL, values, &fault))
+    if (!pgkm_read_incomplete(row->value(i), row->query->features[i].type, width, NULL, values, &fault))
         raise_array(row, &fault);
     for (int j = 0; j < width; ++j)
         out = write_value(element, values[j], out);
@@ -271,7 +252,7 @@ static int32 width_of(Row *row, int i)
         return row->vector.length;
     if (!is_incomplete(row, i) || row->query->nulls != TABLE_NULLS_MEAN)
         raise_unopened(row, i);
-    return pgkm_array_elements(value_of(row, i), row->query->features[i].type, &values, &nulls);
+    return pgkm_array_elements(row->value(i), row->query->features[i].type, &values, &nulls);
 }
 
 /* The first row decides how long each array is, and d for all. */
@@ -351,10 +332,10 @@ static int32 read_label(const Row *row)
 {
     const int column = row->decoder->label;
 
-    if (is_null(row, column))
+    if (row->is_null(column))
         return TABLE_LABEL_NULL;
 
-    const Datum value = value_of(row, column);
+    const Datum value = row->value(column);
     const Oid type = row->query->label->type;
     const int64 label = type == INT2OID   ? DatumGetInt16(value)
                         : type == INT4OID ? DatumGetInt32(value)

@@ -49,6 +49,23 @@ struct TableDecoder {
     TableComputed **computed; /* of this process, by the numbers of columns, NULL for others; NULL: nothing is */
 };
 
+/* A row in a slot, whose columns are fetched, and computed where they are expressions; column i is that of
+ * table_query_column. */
+struct TableSlotRow {
+    const TableDecoder *decoder;
+    const TupleTableSlot *slot;
+
+    bool is_computed(int i) const { return unlikely(decoder->places[i] < 0); }
+    bool is_null(int i) const
+    {
+        return is_computed(i) ? decoder->computed[i]->result.isnull : slot->tts_isnull[decoder->places[i]];
+    }
+    Datum value(int i) const
+    {
+        return is_computed(i) ? decoder->computed[i]->result.value : slot->tts_values[decoder->places[i]];
+    }
+};
+
 /* For a query. All but places, last, ctid and table. */
 void table_decoder_init(TableDecoder *decoder, const TableQuery *query);
 

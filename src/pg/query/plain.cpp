@@ -11,19 +11,7 @@ extern "C" {
 }
 
 /* The features of a row whose columns are fetched. */
-struct SlotFeatures {
-    const TableDecoder *decoder;
-    const TupleTableSlot *slot;
-
-    bool is_computed(int i) const { return unlikely(decoder->places[i] < 0); }
-    bool is_null(int i) const
-    {
-        return is_computed(i) ? decoder->computed[i]->result.isnull : slot->tts_isnull[decoder->places[i]];
-    }
-    Datum value(int i) const
-    {
-        return is_computed(i) ? decoder->computed[i]->result.value : slot->tts_values[decoder->places[i]];
-    }
+struct SlotFeatures : TableSlotRow {
     float real(int i) const { return DatumGetFloat4(value(i)); }
 };
 
@@ -95,7 +83,7 @@ void table_decode(const TableDecoder *decoder, const TupleTableSlot *slot, Table
     if (decoder->computed != NULL && decoder->is_simple)
         table_compute_features(decoder, slot, origin);
 
-    const bool written = rows->used != NULL && write_plain(decoder, SlotFeatures{decoder, slot}, rows->used);
+    const bool written = rows->used != NULL && write_plain(decoder, SlotFeatures{{decoder, slot}}, rows->used);
 
     if (unlikely(!written || !decoder->is_simple)) {
         table_decode_with_care(decoder, slot, origin, rows, written);
