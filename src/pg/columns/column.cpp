@@ -170,6 +170,13 @@ CategoryKey category_key(Oid type, Datum value, char room[CATEGORY_ROOM])
     }
 }
 
+bool category_is_before(const CategoryKey &a, const CategoryKey &b)
+{
+    const int order = memcmp(a.bytes, b.bytes, Min(a.length, b.length));
+
+    return order < 0 || (order == 0 && a.length < b.length);
+}
+
 CategoryKey category_text(Oid type, Datum value, const CategoryKey *key)
 {
     Oid output;

@@ -53,6 +53,9 @@ struct CategoryKey {
 #define CATEGORY_ROOM sizeof(Oid)
 CategoryKey category_key(Oid type, Datum value, char room[CATEGORY_ROOM]);
 
+/* The order of levels: that of their bytes. */
+bool category_is_before(const CategoryKey &a, const CategoryKey &b);
+
 /* The value's text, in the current memory context. */
 CategoryKey category_text(Oid type, Datum value, const CategoryKey *key);
 

@@ -4,6 +4,7 @@
 #include "pg/columns/levels.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "pg/compat.h"
 #include "pg/settings.h"
@@ -48,13 +49,6 @@ struct Levels {
 
 /* Of a value that is none of the levels that are given. */
 #define NO_LEVEL (-1)
-
-static int compare_texts(const CategoryKey &a, const CategoryKey &b)
-{
-    const int order = memcmp(a.bytes, b.bytes, Min(a.length, b.length));
-
-    return order != 0 ? order : (a.length > b.length) - (a.length < b.length);
-}
 
 static CategoryKey copy_of(MemoryContext context, const CategoryKey &key)
 {
@@ -330,8 +324,8 @@ static Datum join_column(LevelsFound *found, Levels *const *of_processes, int n_
             if (j != set->null_code)
                 *end++ = set->list[j].text;
     }
-    std::sort(texts, end, [](const CategoryKey &a, const CategoryKey &b) { return compare_texts(a, b) < 0; });
-    end = std::unique(texts, end, [](const CategoryKey &a, const CategoryKey &b) { return compare_texts(a, b) == 0; });
+    std::sort(texts, end, category_is_before);
+    end = std::unique(texts, end, std::not_fn(category_is_before));
 
     const int32 n_texts = (int32)(end - texts);
 
@@ -343,12 +337,9 @@ static Datum join_column(LevelsFound *found, Levels *const *of_processes, int n_
         int32 *const places = (int32 *)palloc((set->n + 1) * sizeof(int32));
 
         for (int32 j = 0; j < set->n; ++j)
-            places[j] = j == set->null_code ? n_texts
-                                            : (int32)(std::lower_bound(texts, end, set->list[j].text,
-                                                                       [](const CategoryKey &a, const CategoryKey &b) {
-                                                                           return compare_texts(a, b) < 0;
-                                                                       }) -
-                                                      texts);
+            places[j] = j == set->null_code
+                            ? n_texts
+                            : (int32)(std::lower_bound(texts, end, set->list[j].text, category_is_before) - texts);
         found->places[p * found->count + i] = places;
     }
 

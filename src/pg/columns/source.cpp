@@ -126,14 +126,8 @@ static int32 check_levels(const PgkmModelFields *of, ArrayType *levels)
     for (int i = 0; i < n; ++i) {
         if (nulls[i] && i != n - 1)
             raise_sources(of, must);
-        if (i == 0 || nulls[i])
-            continue;
-
-        const int32 before = (int32)VARSIZE_ANY_EXHDR(texts[i - 1]);
-        const int32 length = (int32)VARSIZE_ANY_EXHDR(texts[i]);
-        const int order = memcmp(VARDATA_ANY(texts[i - 1]), VARDATA_ANY(texts[i]), Min(before, length));
-
-        if (order > 0 || (order == 0 && before >= length))
+        if (i > 0 && !nulls[i] &&
+            !category_is_before(category_key(TEXTOID, texts[i - 1], NULL), category_key(TEXTOID, texts[i], NULL)))
             raise_sources(of, must);
     }
     return n;
