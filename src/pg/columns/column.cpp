@@ -107,6 +107,13 @@ static const char *feature_of(Oid type)
     return category == TYPCATEGORY_STRING ? "%s::text" : NULL;
 }
 
+int column_detail_of_types(void)
+{
+    return errdetail(
+        "Features are numbers, booleans, text, enumerations, uuids, dates and times, or an array of numbers "
+        "or a vector.");
+}
+
 int column_hint_of_type(const char *name, Oid type)
 {
     const char *const format = feature_of(type);

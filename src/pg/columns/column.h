@@ -32,6 +32,9 @@ static inline bool column_is_single(const TableColumn *column)
 /* A column of this name and type, domains resolved; false for a type that no feature has. */
 bool column_classify(TableColumn *column, const char *name, Oid type);
 
+/* For ereport: which types features have. */
+int column_detail_of_types(void);
+
 /* For ereport: what makes a feature of a value of such a type. */
 int column_hint_of_type(const char *name, Oid type);
 

@@ -84,12 +84,11 @@ static void find_feature(TableColumns *columns, TableColumn *feature, const Tabl
     const Expression *const expression = parse(columns, relation, text, EXPRESSION_FEATURE);
 
     if (!column_classify(feature, text, expression->type) || feature->kind == COLUMN_CAST)
-        ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
-                        errmsg("expression \"%s\" has type %s, which cannot be a feature", text,
-                               format_type_be(expression->type)),
-                        errdetail("Features are numbers, booleans, text, enumerations, uuids, dates and times, or an "
-                                  "array of numbers or a vector."),
-                        errhint("Cast it, as (%s)::double precision or (%s)::text.", text, text)));
+        ereport(
+            ERROR,
+            (errcode(ERRCODE_DATATYPE_MISMATCH),
+             errmsg("expression \"%s\" has type %s, which cannot be a feature", text, format_type_be(expression->type)),
+             column_detail_of_types(), errhint("Cast it, as (%s)::double precision or (%s)::text.", text, text)));
     feature->expression = expression;
 }
 

@@ -215,9 +215,7 @@ void table_feature_find(TableColumn *column, const TableRelation *relation, cons
         ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
                         errmsg("column \"%s\" of relation \"%s\" has type %s, which cannot be a feature", name,
                                relation->name, format_type_be(type)),
-                        errdetail("Features are numbers, booleans, text, enumerations, uuids, dates and times, or an "
-                                  "array of numbers or a vector."),
-                        column_hint_of_type(name, type)));
+                        column_detail_of_types(), column_hint_of_type(name, type)));
 }
 
 /* What a column that holds one value is for, and what it must be. */
