@@ -48,24 +48,24 @@ static int input_of(TableColumns *columns, const ExpressionColumn *column)
         if (strcmp(columns->inputs[i].name, column->name) == 0)
             return i;
 
-    ExpressionColumn *const inputs = (ExpressionColumn *)palloc((columns->n_inputs + 1) * sizeof(ExpressionColumn));
-
-    std::copy_n(columns->inputs, columns->n_inputs, inputs);
-    inputs[columns->n_inputs] = *column;
-    columns->inputs = inputs;
+    columns->inputs[columns->n_inputs] = *column;
     return columns->n_inputs++;
 }
 
 static const Expression *parse(TableColumns *columns, const TableRelation *relation, const char *text,
                                ExpressionUse use)
 {
-    const ExpressionColumns all = columns_of(relation);
-    Expression *const expression = expression_parse(text, &all, use);
+    if (columns->all.columns == NULL) {
+        columns->all = columns_of(relation);
+        columns->inputs = (ExpressionColumn *)palloc((columns->all.count + 1) * sizeof(ExpressionColumn));
+    }
+
+    Expression *const expression = expression_parse(text, &columns->all, use);
     List *inputs = NIL;
     ListCell *cell;
 
     foreach (cell, expression->inputs)
-        inputs = lappend_int(inputs, input_of(columns, &all.columns[lfirst_int(cell)]));
+        inputs = lappend_int(inputs, input_of(columns, &columns->all.columns[lfirst_int(cell)]));
     expression->inputs = inputs;
     return expression;
 }

@@ -23,7 +23,8 @@ struct TableColumns {
     TableColumn *filter;      /* a boolean, or NULL */
     ExpressionColumn *inputs; /* the columns that expressions among these read */
     int n_inputs;
-    const Datum *levels; /* of each feature that is a category, as of levels_create; NULL: those that its rows have */
+    ExpressionColumns all; /* of the relation, once an expression has been looked up; else zero */
+    const Datum *levels;   /* of each feature that is a category, as of levels_create; NULL: those that its rows have */
     TableNulls nulls;
     bool takes_nulls;    /* the caller may say what becomes of a NULL */
     bool need_direction; /* a row of zeros, which has none, is an error */
