@@ -5,6 +5,7 @@
 
 #include "pg/columns/expression_check.h"
 #include "pg/compat.h"
+#include "pg/values/datum.h"
 
 extern "C" {
 #include "catalog/pg_collation.h"
@@ -77,13 +78,8 @@ static void advise(ExpressionUse use, int sqlstate)
 static void tell_parsing(void *argument)
 {
     const Parsing *const parsing = (const Parsing *)argument;
-    const int position = geterrposition();
 
-    if (position > 0) {
-        errposition(0);
-        internalerrposition(position);
-        internalerrquery(parsing->text);
-    }
+    pgkm_error_lies_in(parsing->text);
     advise(parsing->use, geterrcode());
     tell_expression((void *)parsing->text);
 }

@@ -60,13 +60,8 @@ static const ReduceText *find_text(const ReduceTexts *texts, int32 place)
 static void tell_text(void *argument)
 {
     const ReduceText *const text = (const ReduceText *)argument;
-    const int position = geterrposition();
 
-    if (position > 0) {
-        errposition(0);
-        internalerrposition(position);
-        internalerrquery(text->text);
-    }
+    pgkm_error_lies_in(text->text);
     errcontext("\"%s\" of a reduction", text->what);
 }
 

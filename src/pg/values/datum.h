@@ -131,6 +131,9 @@ void pgkm_check_length(int32 expected, int32 found);
 /* The same of one value, for which `what` stands: its text begins with it. */
 [[noreturn]] void pgkm_raise_value_fault(PgkmRowFaultKind kind, const char *what, const char *ctid);
 
+/* For a context callback: the position of the error, if it has one, lies in this text, not in the query. */
+void pgkm_error_lies_in(const char *text);
+
 /* What a function with a vector as argument keeps in fn_extra, which begins so: the cast that makes an array of it. */
 struct PgkmCallCache {
     struct PgkmCast *cast; /* NULL: none yet */

@@ -1,5 +1,5 @@
 /*
- * row_fault.cpp - rows of function arguments, and the errors about single rows.
+ * row_fault.cpp - rows of function arguments, and errors: about single rows, and where in a text they are.
  */
 #include "pg/values/datum.h"
 
@@ -190,4 +190,15 @@ bool pgkm_row_arguments(FunctionCallInfo fcinfo, int features, int weight_number
     if (!opened)
         pgkm_raise_row_fault(&fault, NULL);
     return true;
+}
+
+void pgkm_error_lies_in(const char *text)
+{
+    const int position = geterrposition();
+
+    if (position <= 0)
+        return;
+    errposition(0);
+    internalerrposition(position);
+    internalerrquery(text);
 }
