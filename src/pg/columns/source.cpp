@@ -57,11 +57,7 @@ const char *encoding_type(Encoding encoding)
 
 Datum sources_names(const TableColumn *columns, int count)
 {
-    Datum *const names = (Datum *)palloc(count * sizeof(Datum));
-
-    for (int i = 0; i < count; ++i)
-        names[i] = CStringGetTextDatum(columns[i].name);
-    return PointerGetDatum(construct_array(names, count, TEXTOID, -1, false, TYPALIGN_INT));
+    return pgkm_text_array(count, [columns](int i) { return columns[i].name; });
 }
 
 static const char *type_name(const TableColumn *column)

@@ -12,6 +12,7 @@
 #include "pg/plan/plan.h"
 
 #include "pg/compat.h"
+#include "pg/values/composite.h"
 
 extern "C" {
 #include "access/htup_details.h"
@@ -25,7 +26,6 @@ extern "C" {
 #include "miscadmin.h"
 #include "parser/parsetree.h"
 #include "utils/acl.h"
-#include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
@@ -117,14 +117,9 @@ static bool columns_of_row(const RowExpr *row, List **names, List **columns)
 
 static Const *array_of(const List *names)
 {
-    Datum *const texts = (Datum *)palloc(list_length(names) * sizeof(Datum));
-    int n = 0;
-    ListCell *cell;
+    const Datum texts = pgkm_text_array(list_length(names), [names](int i) { return strVal(list_nth(names, i)); });
 
-    foreach (cell, names)
-        texts[n++] = CStringGetTextDatum(strVal(lfirst(cell)));
-    return makeConst(TEXTARRAYOID, -1, InvalidOid, -1,
-                     PointerGetDatum(construct_array(texts, n, TEXTOID, -1, false, TYPALIGN_INT)), false, false);
+    return makeConst(TEXTARRAYOID, -1, InvalidOid, -1, texts, false, false);
 }
 
 /* A composite type may be a vector, by a cast. */

@@ -8,7 +8,6 @@
 extern "C" {
 #include "catalog/pg_type.h"
 #include "lib/stringinfo.h"
-#include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/json.h"
@@ -23,11 +22,7 @@ static char *literal_of(Datum names)
 
 static Datum names_of(const Sources *model)
 {
-    Datum *const names = (Datum *)palloc(model->count * sizeof(Datum));
-
-    for (int i = 0; i < model->count; ++i)
-        names[i] = CStringGetTextDatum(model->list[i].name);
-    return PointerGetDatum(construct_array(names, model->count, TEXTOID, -1, false, TYPALIGN_INT));
+    return pgkm_text_array(model->count, [model](int i) { return model->list[i].name; });
 }
 
 /* What makes a model one of these features, for the hint. What it knows of its own does not count where there are more

@@ -9,6 +9,7 @@
 
 extern "C" {
 #include "nodes/execnodes.h"
+#include "utils/array.h"
 #include "utils/builtins.h"
 }
 
@@ -86,5 +87,16 @@ TupleDesc pgkm_result_tupdesc(FunctionCallInfo fcinfo, const PgkmCompositeType *
 /* Takes a composite datum apart into type->count fields, which point into it (or into its detoasted
  * copy in CurrentMemoryContext). 42804 when the type has been altered. */
 void pgkm_read_fields(Datum composite, const PgkmCompositeType *type, NullableDatum *fields);
+
+/* An array of n texts, text[]: text_of(i) is the one of number i, from 0. */
+template <typename TextOf>
+Datum pgkm_text_array(int n, const TextOf &text_of)
+{
+    Datum *const texts = (Datum *)palloc((n + 1) * sizeof(Datum));
+
+    for (int i = 0; i < n; ++i)
+        texts[i] = CStringGetTextDatum(text_of(i));
+    return PointerGetDatum(construct_array(texts, n, TEXTOID, -1, false, TYPALIGN_INT));
+}
 
 #endif
