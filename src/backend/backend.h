@@ -41,7 +41,8 @@ typedef enum PgkmInit {
     PGKM_INIT_KMEANS_PARALLEL = 1,  /* k-means|| (Bahmani et al. 2012) */
     PGKM_INIT_RANDOM = 2,           /* k rows without replacement */
     PGKM_INIT_FIRST = 3,            /* the first k rows: the only way that depends on their order */
-    PGKM_INIT_AUTO = 4              /* of options, never of a call: the first or the second of these */
+    PGKM_INIT_AUTO = 4,             /* of options, never of a call: the first or the second of these */
+    PGKM_INIT_OPTIMAL = 5           /* the means of the optimum, of one feature; by the CPU alone */
 } PgkmInit;
 
 /* A signed 128-bit integer in two halves: value = hi * 2^64 + lo. */

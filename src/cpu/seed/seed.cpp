@@ -1,4 +1,4 @@
-// seed.cpp - seed(): random rows, the first rows, k-means++ and k-means||.
+// seed.cpp - seed(): random rows, the first rows, k-means++ and k-means||; of one feature the optimum.
 #include "cpu/operations.hpp"
 
 #include <algorithm>
@@ -8,6 +8,7 @@
 #include "cpu/assign/assigner.hpp"
 #include "cpu/seed/row_order.hpp"
 #include "cpu/for_problems.hpp"
+#include "cpu/seed/optimal.hpp"
 #include "cpu/seed/sampler.hpp"
 #include "numeric/contract.hpp"
 #include "numeric/row_key.hpp"
@@ -134,13 +135,11 @@ RowList random_rows(const BlockRunner &runner, const SeedRows<T> &rows, const Bu
 
 template <typename T>
 RowList choose(const BlockRunner &runner, const Rows<T> &all, const PgkmPoints &points, const PgkmProblem &problem,
-               const SeedRows<T> &rows, Buffer<RowNumber> &order, const PgkmSeedParams &params)
+               const SeedRows<T> &rows, const Buffer<RowNumber> &order, const PgkmSeedParams &params)
 {
     const auto at_most_n = static_cast<std::int32_t>(std::min<std::int64_t>(problem.k, problem.n_rows));
     if (params.init == PGKM_INIT_FIRST)
         return first_rows(at_most_n);
-    if (order.size() == 0)
-        order = canonical_order(runner, rows);
     if (params.init != PGKM_INIT_RANDOM)
         return sampled_rows(runner, all, points, problem, rows, order.data(), params);
     return random_rows(runner, rows, order, problem.k, params);
@@ -157,6 +156,10 @@ void seed_problem(const Data &data, const BlockRunner &runner, ThreadPool &pool,
                               points.d,
                               &data,
                               data.counts == nullptr ? nullptr : data.counts + problem.first_row};
+    if (order.size() == 0 && params.init != PGKM_INIT_FIRST)
+        order = canonical_order(runner, rows);
+    if (params.init == PGKM_INIT_OPTIMAL)
+        return seed_optimum(runner, points, problem, rows, order);
     const RowList chosen = choose(runner, Rows<T>(data, pool, problem), points, problem, rows, order, params);
     T *out = static_cast<T *>(problem.centroids);
     for (const std::int64_t row : chosen) {

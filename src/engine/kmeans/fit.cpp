@@ -100,6 +100,8 @@ void check(const PgkmRequest &request, const PgkmGroup &group)
         throw Error(PGKM_INVALID, "mini-batches need all rows on one server");
     if (request.kmeans.max_radius > 0.0 && is_spread(request))
         throw Error(PGKM_INVALID, "option max_radius needs all rows on one server");
+    if (request.kmeans.init == PGKM_INIT_OPTIMAL && is_spread(request))
+        throw Error(PGKM_INVALID, "option init 'optimal' needs all rows on one server");
     if (sizes_are_bounded(request.kmeans))
         check_sizes(request, group);
     if (request.k_last == 0)

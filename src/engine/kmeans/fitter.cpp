@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 
+#include "cpu/cpu_backend.hpp"
 #include "engine/kmeans/batches.hpp"
 #include "engine/kmeans/options.hpp"
 #include "engine/kmeans/radius.hpp"
@@ -146,7 +147,7 @@ class Fitter {
             if (task_.options.batch_size > 0)
                 seed_in_samples(some, params);
             else
-                session_.run(&PgkmBackend::seed, some, &params);
+                (init == PGKM_INIT_OPTIMAL ? on_cpu() : session_).run(&PgkmBackend::seed, some, &params);
             for (std::size_t i = 0; i < numbers.size(); ++i)
                 problems()[numbers[i]] = some[i];
         }
@@ -238,7 +239,8 @@ class Fitter {
             std::vector<PgkmAssignment> wanted;
             for (Assigned &one : assigned)
                 wanted.push_back(one.view());
-            session_for_sizes().run(&PgkmBackend::fit_sizes, problems(), iterations, bounds.data(), wanted.data());
+            (session_.table()->fit_sizes != nullptr ? session_ : on_cpu())
+                .run(&PgkmBackend::fit_sizes, problems(), iterations, bounds.data(), wanted.data());
         };
         run(&params);
         for (std::size_t p = 0; p < assigned.size(); ++p)
@@ -247,16 +249,16 @@ class Fitter {
         return models_of(assigned);
     }
 
-    // The CPU's, where the backend at work leaves sizes to it.
-    Session &session_for_sizes()
+    // For what other backends leave to the CPU.
+    Session &on_cpu()
     {
-        if (session_.table()->fit_sizes != nullptr)
+        if (session_.table() == cpu_backend())
             return session_;
-        if (!for_sizes_) {
-            for_sizes_ = std::make_unique<Session>(session_.cpu());
-            for_sizes_->load(rows_.points());
+        if (!on_cpu_) {
+            on_cpu_ = std::make_unique<Session>(session_.cpu());
+            on_cpu_->load(rows_.points());
         }
-        return *for_sizes_;
+        return *on_cpu_;
     }
 
     // As many clusters as wanted, even where fewer rows differ: centroids are repeated.
@@ -328,7 +330,7 @@ class Fitter {
     Session &session_;
     Monitor &monitor_;
     Fits<T> fits_;
-    std::unique_ptr<Session> for_sizes_;
+    std::unique_ptr<Session> on_cpu_;
 };
 
 } // namespace

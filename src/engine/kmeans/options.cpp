@@ -128,8 +128,10 @@ void check_options(const PgkmOptions &options, std::int64_t k, std::int32_t d)
         throw Error(PGKM_INVALID, "option refine must be false with batch_size");
     if (options.batch_size > 0 && sizes_are_bounded(options))
         throw Error(PGKM_INVALID, "option batch_size must be null with min_size or max_size");
-    if (options.batch_size > 0 && options.init == PGKM_INIT_FIRST)
-        throw Error(PGKM_INVALID, "option init must not be 'first' with batch_size");
+    if (options.batch_size > 0 && (options.init == PGKM_INIT_FIRST || options.init == PGKM_INIT_OPTIMAL))
+        throw Error(PGKM_INVALID, "option init must not be 'first' or 'optimal' with batch_size");
+    if (options.init == PGKM_INIT_OPTIMAL && d != 1)
+        throw Error(PGKM_INVALID, "option init must not be 'optimal' with more than one feature");
     if (!(options.max_radius >= 0.0) || std::isinf(options.max_radius))
         throw Error(PGKM_INVALID, "option max_radius must be a finite number of at least 0");
     if (options.max_radius > 0.0 && (options.batch_size > 0 || sizes_are_bounded(options)))

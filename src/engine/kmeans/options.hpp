@@ -20,10 +20,12 @@ inline bool centroids_are_given(const PgkmOptions &options)
     return options.init_centroids.dimensions > 0 || model_is_given(options);
 }
 
-// Those that differ: with given and first centroids one is all of them.
+// Those that differ: with given centroids, first ones and the optimum one is all of them.
 inline std::int32_t restarts_of(const PgkmOptions &options)
 {
-    return centroids_are_given(options) || options.init == PGKM_INIT_FIRST ? 1 : options.n_init;
+    return centroids_are_given(options) || options.init == PGKM_INIT_FIRST || options.init == PGKM_INIT_OPTIMAL
+               ? 1
+               : options.n_init;
 }
 
 // Whether clusters must keep within a number of rows: options min_size and max_size.

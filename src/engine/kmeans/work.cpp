@@ -32,6 +32,8 @@ double seeding(const Shape &fit, PgkmInit init)
 {
     if (init == PGKM_INIT_KMEANS_PLUS_PLUS)
         return distances(fit) * trials(fit);
+    if (init == PGKM_INIT_OPTIMAL)
+        return 50.0 * fit.n * fit.k * std::log2(fit.n + 1.0);
     if (init != PGKM_INIT_KMEANS_PARALLEL)
         return fit.k * (fit.d + 100.0);
     const double sampled = std::min(fit.n, fit.k * oversampling_factor * oversampling_rounds + 1.0);

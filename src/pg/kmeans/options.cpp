@@ -17,15 +17,17 @@ static const PgkmWord init_words[] = {{"auto", PGKM_INIT_AUTO},
                                       {"k-means++", PGKM_INIT_KMEANS_PLUS_PLUS},
                                       {"k-means||", PGKM_INIT_KMEANS_PARALLEL},
                                       {"random", PGKM_INIT_RANDOM},
-                                      {"first", PGKM_INIT_FIRST}};
+                                      {"first", PGKM_INIT_FIRST},
+                                      {"optimal", PGKM_INIT_OPTIMAL}};
 static const PgkmWord metric_words[] = {{"l2", PGKM_L2}, {"cosine", PGKM_COSINE}};
 
 static const PgkmWords inits = {init_words, lengthof(init_words),
-                                "'auto', 'k-means++', 'k-means||', 'random' or 'first'",
+                                "'auto', 'k-means++', 'k-means||', 'random', 'first' or 'optimal'",
                                 "'auto' is 'k-means++', and 'k-means||' where rows x features x k pass 2^33. "
                                 "'k-means++' takes rows far from one another, 'k-means||' does so for large k, "
                                 "'random' takes any rows, 'first' the "
-                                "first ones. Centroids of your own go into init_centroids."};
+                                "first ones, 'optimal' the best clusters of one feature. "
+                                "Centroids of your own go into init_centroids."};
 
 const PgkmWords pgkm_metrics = {metric_words, lengthof(metric_words), "'l2' or 'cosine'",
                                 "'l2' is the Euclidean distance, 'cosine' that of directions."};
@@ -93,7 +95,7 @@ static void settle(void *any)
         pgkm_raise_option("batch_size", "null with min_size or max_size");
     if (options->max_radius > 0 && (options->min_size != 0 || options->max_size != 0 || options->batch_size > 0))
         pgkm_raise_option("max_radius", "0 or null with min_size, max_size or batch_size");
-    if (options->init == PGKM_INIT_FIRST && options->batch_size > 0)
+    if ((options->init == PGKM_INIT_FIRST || options->init == PGKM_INIT_OPTIMAL) && options->batch_size > 0)
         pgkm_raise_option("init", "'k-means++', 'k-means||' or 'random' with batch_size");
     if (model->centroids.dimensions == 0)
         return;
@@ -128,14 +130,16 @@ static void note_options(TableCall *call, const NullableDatum *given)
                         errhint("A fit goes on with the clusters of the model.")));
 }
 
-/* The first rows are those of the executor, batches are drawn here, and bounds of sizes and a radius concern all rows
- * at once. */
+/* The first rows are those of the executor, batches are drawn here, and the optimum, bounds of sizes and a radius
+ * concern all rows at once. */
 static const char *needs_all_rows(const PgkmRequest *request)
 {
     const PgkmOptions *const options = &request->kmeans;
 
     if (options->init == PGKM_INIT_FIRST)
         return "init => 'first'";
+    if (options->init == PGKM_INIT_OPTIMAL)
+        return "init => 'optimal'";
     if (options->batch_size != 0)
         return "batch_size";
     if (options->min_size != 0)
