@@ -26,6 +26,7 @@ SELECT fits($$SELECT kmeans_predict(m, ARRAY[x, y]) FROM once_points, kmeans_fit
 SELECT fits($$SELECT kmeans_predict((SELECT kmeans_fit('once_points', '{x,y}', 2)), ARRAY[x, y]) FROM once_points$$);
 SELECT fits($$UPDATE once_points SET id = kmeans_predict(s.m, ARRAY[x, y]) FROM (SELECT kmeans_fit('once_points', '{x,y}', 2) AS m) AS s$$);
 SELECT fits($$SELECT gmm_predict(s.m, ARRAY[x, y]) FROM once_points, (SELECT gmm_fit('once_points', '{x,y}', 2) AS m) AS s$$);
+SELECT fits($$SELECT kmeans_tree_predict(s.m, ARRAY[x, y]) FROM once_points, (SELECT kmeans_tree_fit('once_points', '{x,y}', '{2,2}') AS m) AS s WHERE a + b + c + d = 4$$);
 SELECT fits($$SELECT pca_transform(s.m, ARRAY[x, y]) FROM once_points, (SELECT pca_fit('once_points', '{x,y}') AS m) AS s$$);
 
 -- also where one row is expected and many come, or a join leaves no choice

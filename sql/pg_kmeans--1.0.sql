@@ -189,6 +189,40 @@ AS 'MODULE_PATHNAME', 'pgkm_kmeans_match'
 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1000 ROWS 10;
 COMMENT ON FUNCTION kmeans_match IS 'the clusters of two models paired one to one, at the least total distance; NULL: no partner';
 
+-- A tree of clusters
+
+CREATE TYPE kmeans_tree AS (
+    nodes     integer,
+    d         integer,
+    centroids double precision[],
+    size      bigint[],
+    within_ss double precision[],
+    inertia   double precision,
+    n_iter    integer,
+    converged boolean,
+    n         bigint,
+    metric    text,
+    seed      bigint,
+    center    double precision[],
+    scale     double precision[],
+    origin    kmeans_origin,
+    fills     double precision[],
+    parents   integer[]
+);
+COMMENT ON TYPE kmeans_tree IS 'a tree of clusters; centroids are nodes x d, in units of (value - center) / scale; no field is NULL';
+
+CREATE FUNCTION kmeans_tree_nodes(
+    tree      kmeans_tree,
+    node_id   OUT integer,
+    parent_id OUT integer,
+    level     OUT integer,
+    centroid  OUT double precision[],
+    size      OUT bigint
+) RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'pgkm_kmeans_tree_nodes'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1000 ROWS 1000;
+COMMENT ON FUNCTION kmeans_tree_nodes IS 'the nodes of a tree as a relation, centroids in the units of the data';
+
 -- Two labellings compared
 
 CREATE TYPE cluster_agreement AS (
@@ -692,6 +726,9 @@ BEGIN
          'TABLE (node_id integer, parent_id integer, level integer, centroid double precision[], size bigint)',
          'pgkm_kmeans_tree', 'STABLE PARALLEL RESTRICTED ROWS 1000',
          'divides the rows of a table into clusters and these into clusters, by levels or by bisecting'),
+        ('kmeans_tree_fit', 'branches text DEFAULT NULL, k bigint DEFAULT NULL, options kmeans_options%s',
+         'kmeans_tree', 'pgkm_kmeans_tree_fit', 'VOLATILE PARALLEL RESTRICTED SUPPORT pgkm_plan_support',
+         'divides the rows of a table into clusters and these into clusters, and returns the tree as a value'),
         ('pca_fit', 'options pca_options%s',
          'pca_model', 'pgkm_pca_table_fit', 'VOLATILE PARALLEL RESTRICTED SUPPORT pgkm_plan_support',
          'principal component analysis of a table, view or foreign table by the columns that features names'),
@@ -778,6 +815,15 @@ BEGIN
         ('FUNCTION', 'kmeans_transform(model kmeans_model, features %1$s)', ARRAY[''],
          $$RETURNS double precision[] AS 'MODULE_PATHNAME', 'pgkm_kmeans_transform' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 50$$,
          'distances of a feature vector to all centroids'),
+        ('FUNCTION', 'kmeans_tree_predict(tree kmeans_tree, features %1$s)', ARRAY[''],
+         $$RETURNS integer AS 'MODULE_PATHNAME', 'pgkm_kmeans_tree_predict' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 50$$,
+         'the leaf of a feature vector, by the nearest child at each node'),
+        ('FUNCTION', 'kmeans_tree_path(tree kmeans_tree, features %1$s)', ARRAY[''],
+         $$RETURNS integer[] AS 'MODULE_PATHNAME', 'pgkm_kmeans_tree_path' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 50$$,
+         'the nodes from the root to the leaf of a feature vector'),
+        ('FUNCTION', 'kmeans_tree_probe(tree kmeans_tree, features %1$s, p bigint)', ARRAY[''],
+         $$RETURNS TABLE (leaf integer, distance double precision) AS 'MODULE_PATHNAME', 'pgkm_kmeans_tree_probe' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1000 ROWS 10$$,
+         'the p leaves nearest to a feature vector, of all leaves'),
         ('FUNCTION', 'pgkm_update_accum(internal, kmeans_model, %1$s)', ARRAY[''],
          $$RETURNS internal AS 'MODULE_PATHNAME', 'pgkm_update_accum' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50$$,
          'transition function of the aggregate kmeans_update'),
@@ -853,6 +899,8 @@ BEGIN
         ('kmeans_predict', 'kmeans_model', 'integer'),
         ('kmeans_distance', 'kmeans_model', 'double precision'),
         ('kmeans_transform', 'kmeans_model', 'double precision[]'),
+        ('kmeans_tree_predict', 'kmeans_tree', 'integer'),
+        ('kmeans_tree_path', 'kmeans_tree', 'integer[]'),
         ('gmm_predict', 'gmm_model', 'integer'),
         ('gmm_posterior', 'gmm_model', 'double precision[]'),
         ('gmm_score', 'gmm_model', 'double precision'),
@@ -881,8 +929,8 @@ BEGIN
         ('kmeans_options.n_init', 'runs from different first centroids; the best one counts'),
         ('kmeans_options.max_iter, gmm_options.max_iter, pg_stat_progress_kmeans.max_iter', 'iterations at most'),
         ('kmeans_options.tol', 'a run ends when the centroids move less: a share of the mean variance of the features'),
-        ('kmeans_options.seed, kmeans_model.seed, gmm_options.seed, gmm_model.seed', 'of the random choices'),
-        ('kmeans_options.metric, kmeans_model.metric', 'l2 or cosine'),
+        ('kmeans_options.seed, kmeans_model.seed, kmeans_tree.seed, gmm_options.seed, gmm_model.seed', 'of the random choices'),
+        ('kmeans_options.metric, kmeans_model.metric, kmeans_tree.metric', 'l2 or cosine'),
         ('kmeans_options.standardize, gmm_options.standardize', 'whether each feature is brought to mean 0 and standard deviation 1'),
         ('kmeans_options.refine', 'whether better optima are searched for'),
         ('kmeans_options.min_size', 'least rows of each cluster; below 1 a share of all rows'),
@@ -891,18 +939,26 @@ BEGIN
         ('kmeans_options.init_model', 'model from which the fit goes on, in its units'),
         ('kmeans_options.max_radius', 'clusters are added until each row is so near to its centroid; 0: no limit'),
         ('kmeans_model.k', 'number of clusters found'),
-        ('kmeans_model.d, kmeans_sums.d, pca_model.d, gmm_model.d', 'number of features'),
+        ('kmeans_model.d, kmeans_tree.d, kmeans_sums.d, pca_model.d, gmm_model.d', 'number of features'),
         ('kmeans_model.centroids, gmm_model.means', 'k x d, in units of (value - center) / scale'),
         ('kmeans_model.size', 'number of rows of each cluster'),
         ('kmeans_model.within_ss', 'sum of weighted squared distances of each cluster'),
         ('kmeans_model.inertia', 'sum of within_ss'),
         ('kmeans_model.n_iter, gmm_model.n_iter', 'iterations run'),
         ('kmeans_model.converged, gmm_model.converged', 'false if max_iter ended the run'),
-        ('kmeans_model.n, pca_model.n, gmm_model.n', 'number of rows used'),
-        ('kmeans_model.center, gmm_model.center', 'mean of each feature if standardized, else empty'),
-        ('kmeans_model.scale, pca_model.scale, gmm_model.scale', 'standard deviation of each feature if standardized, else empty'),
-        ('kmeans_model.origin, pca_model.origin, gmm_model.origin', 'where the model comes from'),
-        ('kmeans_model.fills, pca_model.fills, gmm_model.fills', 'value that stands in the place of NULL, of each feature; empty: NULLs are errors'),
+        ('kmeans_model.n, kmeans_tree.n, pca_model.n, gmm_model.n', 'number of rows used'),
+        ('kmeans_model.center, kmeans_tree.center, gmm_model.center', 'mean of each feature if standardized, else empty'),
+        ('kmeans_model.scale, kmeans_tree.scale, pca_model.scale, gmm_model.scale', 'standard deviation of each feature if standardized, else empty'),
+        ('kmeans_model.origin, kmeans_tree.origin, pca_model.origin, gmm_model.origin', 'where the model comes from'),
+        ('kmeans_model.fills, kmeans_tree.fills, pca_model.fills, gmm_model.fills', 'value that stands in the place of NULL, of each feature; empty: NULLs are errors'),
+        ('kmeans_tree.nodes', 'number of nodes'),
+        ('kmeans_tree.centroids', 'nodes x d, in units of (value - center) / scale'),
+        ('kmeans_tree.size', 'number of rows of each node'),
+        ('kmeans_tree.within_ss', 'sum of weighted squared distances of the rows of each node'),
+        ('kmeans_tree.inertia', 'sum of within_ss of the leaves'),
+        ('kmeans_tree.n_iter', 'most iterations of a fit'),
+        ('kmeans_tree.converged', 'false if max_iter ended a fit'),
+        ('kmeans_tree.parents', 'parent of each node, from 0; -1 of the root'),
         ('kmeans_origin.features', 'the columns; NULL from an aggregate'),
         ('kmeans_origin.relation', 'name of the relation; NULL from an aggregate'),
         ('kmeans_origin.options', 'options of the fit, and weight, nulls and filter where they were given'),

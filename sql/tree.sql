@@ -31,6 +31,7 @@ SELECT level, count(*), sum(t.size), count(*) FILTER (WHERE t.centroid = r.centr
     count(*) FILTER (WHERE (SELECT p.path FROM tree_reference AS p WHERE p.node_id = t.parent_id) || '.' = left(r.path, -3)) AS children
 FROM tree_nodes AS t JOIN tree_reference AS r USING (node_id) GROUP BY level ORDER BY level;
 SELECT (SELECT count(*) FROM tree_nodes) = (SELECT count(*) FROM tree_reference) AS all_nodes;
+SELECT count(*) AS rows, bool_and(kmeans_tree_predict(t, p) = r.node_id) AS labels FROM kmeans_tree_fit('tree_rows', '{x,y}', '{5,4,3}', options => kmeans_options(seed => 5)) AS t, tree_parts AS p JOIN tree_reference AS r USING (path);
 
 -- Bisecting: the leaf of the largest inertia is divided next.
 CREATE FUNCTION tree_bisect(k bigint) RETURNS TABLE (node_id integer, parent_id integer, level integer, centroid double precision[], size bigint) LANGUAGE plpgsql AS $$
@@ -60,6 +61,7 @@ END
 $$;
 CREATE TABLE tree_bisected AS SELECT * FROM kmeans_tree('tree_rows', '{x,y}', 'bisecting', 23, options => kmeans_options(seed => 5));
 SELECT count(*), count(*) FILTER (WHERE t = r) AS same FROM tree_bisected AS t FULL JOIN tree_bisect(23) AS r USING (node_id);
+SELECT count(*) AS rows, bool_and(kmeans_tree_predict(t, p) = p.path::integer) AS labels FROM kmeans_tree_fit('tree_rows', '{x,y}', k => 23, options => kmeans_options(seed => 5)) AS t, tree_parts AS p;
 RESET client_min_messages;
 
 -- the same in any order, with any number of threads, of loaded rows, of rows that no scan of pages reads

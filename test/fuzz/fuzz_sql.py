@@ -135,6 +135,7 @@ def tables(dice, k, source):
              f"SELECT * FROM kmeans_sweep('fuzz', '{{f}}', {dice.choice(['1', '2', '0', 'NULL'])}, {dice.choice(['3', '1', '9'])}, memory => {memory})",
              f"SELECT * FROM kmeans_tree('fuzz', '{{f}}', '{dice.choice(['{2,3}', '{40}', '{2,2,2,2,2,2,2,2}', '{1}', '{,}'])}', memory => {memory}, options => kmeans_options(standardize => {dice.choice(['true', 'false'])}))",
              f"SELECT * FROM kmeans_tree('fuzz', '{{f}}', 'bisecting', {k}, options => kmeans_options(metric => '{dice.choice(['l2', 'cosine'])}'))",
+             f"SELECT kmeans_tree_path(m, f), p.* FROM fuzz, kmeans_tree_fit('fuzz', '{{f}}', '{dice.choice(['{2,3}', '{2,2,2,2,2}'])}', nulls => '{dice.choice(['skip', 'mean', 'error'])}', options => kmeans_options(metric => '{dice.choice(['l2', 'cosine'])}')) AS m, kmeans_tree_probe(m, f, {k}) AS p",
              f"SELECT kmeans_fit('fuzz', '{{f}}', {k}, options => kmeans_options(max_radius => {dice.choice(['1e-9', '0.1', '3', '1e300'])}), memory => {memory})",
              f"SELECT * FROM gmm_sweep('fuzz', '{{f}}', 1, {dice.choice(['3', '0', '5'])}, options => gmm_options(reg_covar => {dice.choice(['0', '1'])}), memory => {memory})",
              f"SELECT gmm_fit('fuzz', '{{f}}', {k}, options => gmm_options(covariance_type => '{dice.choice(['full', 'tied', 'diag', 'spherical'])}', reg_covar => {dice.choice(['0', '1e-6', '1'])}))",

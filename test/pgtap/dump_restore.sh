@@ -29,6 +29,7 @@ FROM dump_rows WHERE id < 50 GROUP BY part;
 CREATE TABLE dump_mixtures AS
 SELECT kind, gmm(f, 3, gmm_options(kind)) AS model, gmm_options(means_init => '{{1,2},{3,4}}') AS options
 FROM dump_rows, unnest(ARRAY['full', 'tied', 'diag', 'spherical']) AS kind GROUP BY kind;
+CREATE TABLE dump_trees AS SELECT kmeans_tree_fit('dump_rows', '{f}', '{4,3}', options => kmeans_options(standardize => true)) AS tree;
 CREATE VIEW dump_labels AS SELECT id, kmeans_predict(model, f) AS label FROM dump_rows, dump_models WHERE name = 'plain';
 CREATE MATERIALIZED VIEW dump_fit AS SELECT * FROM kmeans_fit('dump_rows', '{f}', 5);
 CREATE VIEW dump_scan AS SELECT cluster_id, count(*) FROM kmeans_labels('dump_rows', '{f}', 5) GROUP BY cluster_id;
@@ -47,7 +48,7 @@ content() {
         -c 'SELECT * FROM dump_labels ORDER BY id' -c 'SELECT * FROM dump_cells ORDER BY name, cell' \
         -c 'SELECT * FROM dump_kept ORDER BY name' -c "SELECT relowner::regrole FROM pg_class WHERE relname = 'dump_kept'" \
         -c 'SELECT kind, model::text, options::text FROM dump_mixtures ORDER BY kind' \
-        -c 'SELECT part, model::text FROM dump_pca ORDER BY 1' \
+        -c 'SELECT part, model::text FROM dump_pca ORDER BY 1' -c 'SELECT tree::text FROM dump_trees' \
         -c "SELECT to_jsonb(f) - 'origin' FROM dump_fit AS f" -c 'SELECT * FROM dump_scan ORDER BY cluster_id' \
         -c "SELECT (to_jsonb(kmeans_fit('dump_rows', '{f}', 5)) - 'origin')::text"
 }

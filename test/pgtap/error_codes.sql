@@ -1,6 +1,6 @@
 -- The error table: what is wrong with the input, and its SQLSTATE, in every function that can meet it.
 BEGIN;
-SELECT plan(103);
+SELECT plan(104);
 
 CREATE TABLE code_rows (id serial, f8 double precision[], f4 real[], x real, y double precision, t text, j jsonb);
 CREATE MATERIALIZED VIEW code_matview AS SELECT 1::real AS x;
@@ -49,7 +49,7 @@ SELECT check_call(options, '22023') FROM (VALUES ('init => ''nonsense'''), ('n_i
     ('init_centroids => ''{{1,2},{3,4}}'''), ('max_radius => -1'), ('max_radius => 1, batch_size => 2')) AS v (options);
 SELECT throws_ok(call, code, NULL, call) FROM (VALUES
     ($$SELECT kmeans_tree('code_rows', '{f8}', '{3,1}')$$, '22023'), ($$SELECT kmeans_tree('code_rows', '{f8}', NULL)$$, '22023'),
-    ($$SELECT kmeans_tree('code_rows', '{f8}', 'bisecting')$$, '22023'), ($$SELECT kmeans_tree('code_rows', '{f8}', '{2}', 3)$$, '22023'),
+    ($$SELECT kmeans_tree('code_rows', '{f8}', 'bisecting')$$, '22023'), ($$SELECT kmeans_tree_fit('code_rows', '{f8}', NULL)$$, '22023'), ($$SELECT kmeans_tree('code_rows', '{f8}', '{2}', 3)$$, '22023'),
     ($$SELECT kmeans_tree('code_rows', '{f8}', '{2}', options => kmeans_options(metric => 'l1'))$$, '22023'), ($$SELECT kmeans_tree('nowhere', '{f8}', '{2}')$$, '42P01'),
     ($$SELECT kmeans_tree('code_rows', '{f8}', '{2}', memory => 'loaded')$$, '55000'), ($$SELECT kmeans_sweep('code_rows', '{f8}', 1, 2, sample => -1)$$, '22023'),
     ($$SELECT gmm_sweep('code_rows', '{f8}', 2, 1)$$, '22023'), ($$SELECT gmm_sweep('code_rows', '{f8}', NULL, 1)$$, '22023'),

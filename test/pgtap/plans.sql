@@ -126,9 +126,9 @@ SELECT results_eq($$
     FROM pg_depend AS d JOIN pg_extension AS e ON e.oid = d.refobjid JOIN pg_proc AS p ON p.oid = d.objid
     WHERE e.extname = 'pg_kmeans' AND d.classid = 'pg_proc'::regclass AND p.prokind = 'f' AND p.proname IN
         ('kmeans_fit', 'kmeans_labels', 'kmeans_cluster', 'kmeans_predict', 'pgkm_step_accum', 'pgkm_step_combine',
-            'gmm_fit', 'gmm_cluster', 'gmm_posterior', 'gmm_sweep', 'kmeans_tree', 'pgkm_pca_accum', 'pgkm_pca_combine', 'pgkm_pca_final', 'pca_fit', 'pca_transform')
+            'gmm_fit', 'gmm_cluster', 'gmm_posterior', 'gmm_sweep', 'kmeans_tree', 'kmeans_tree_fit', 'kmeans_tree_predict', 'pgkm_pca_accum', 'pgkm_pca_combine', 'pgkm_pca_final', 'pca_fit', 'pca_transform')
     GROUP BY 1, 2, 3 ORDER BY 1$$,
-    $$VALUES ('gmm_cluster' COLLATE "C", 'v' COLLATE "C", 'u' COLLATE "C"), ('gmm_fit', 'v', 'r'), ('gmm_posterior', 'i', 's'), ('gmm_sweep', 's', 'r'), ('kmeans_cluster' COLLATE "C", 'v' COLLATE "C", 'u' COLLATE "C"), ('kmeans_fit', 'v', 'r'), ('kmeans_labels', 's', 'r'), ('kmeans_predict', 'i', 's'), ('kmeans_tree', 's', 'r'),
+    $$VALUES ('gmm_cluster' COLLATE "C", 'v' COLLATE "C", 'u' COLLATE "C"), ('gmm_fit', 'v', 'r'), ('gmm_posterior', 'i', 's'), ('gmm_sweep', 's', 'r'), ('kmeans_cluster' COLLATE "C", 'v' COLLATE "C", 'u' COLLATE "C"), ('kmeans_fit', 'v', 'r'), ('kmeans_labels', 's', 'r'), ('kmeans_predict', 'i', 's'), ('kmeans_tree', 's', 'r'), ('kmeans_tree_fit', 'v', 'r'), ('kmeans_tree_predict', 'i', 's'),
         ('pca_fit', 'v', 'r'), ('pca_transform', 'i', 's'), ('pgkm_pca_accum', 'i', 's'), ('pgkm_pca_combine', 'i', 's'), ('pgkm_pca_final', 'i', 's'),
         ('pgkm_step_accum', 'i', 's'), ('pgkm_step_combine', 'i', 's')$$,
     'functions are marked with what they do');

@@ -48,8 +48,9 @@ void pgkm_model_check_size(const PgkmRequest *request, int64 k, int64 n)
 {
     const int64 clusters = Min(k, n);
     const int32 d = request->points.d;
-    /* Sizes and sums beside the centroids, center, scale and fills, and what headers take. */
-    const int64 values = clusters * ((int64)d + 2) + 3 * (int64)d + 100;
+    /* Sizes, sums and parents beside the centroids, center, scale and fills, and what headers take. */
+    const int64 each = (int64)d + (request->algorithm == PGKM_TREE ? 3 : 2);
+    const int64 values = clusters * each + 3 * (int64)d + 100;
 
     if (values > (int64)(MaxAllocSize / sizeof(double)))
         ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
@@ -58,7 +59,7 @@ void pgkm_model_check_size(const PgkmRequest *request, int64 k, int64 n)
 }
 
 Datum pgkm_model_build(const PgkmResult *result, const PgkmRequest *request, PgkmValue origin, const double *fills,
-                       TupleDesc tupdesc)
+                       TupleDesc tupdesc, PgkmValue parents)
 {
     const PgkmOptions *const options = &request->kmeans;
     const int32 k = result->k;
@@ -72,7 +73,7 @@ Datum pgkm_model_build(const PgkmResult *result, const PgkmRequest *request, Pgk
                                 pgkm_array(result->within_ss, {k}), result->inertia, result->n_iter,
                                 result->converged != 0, result->n, pgkm_word_of(&pgkm_metrics, options->metric),
                                 (int64)options->seed, pgkm_array_or_empty(result->center, d),
-                                pgkm_array_or_empty(result->scale, d), origin, pgkm_array_or_empty(fills, d)});
+                                pgkm_array_or_empty(result->scale, d), origin, pgkm_array_or_empty(fills, d), parents});
 }
 
 Datum pgkm_model_of_fit(const PgkmResult *result, const PgkmRequest *request, const TableCall *call, TupleDesc tupdesc)
@@ -92,19 +93,27 @@ Datum pgkm_model_of_fit(const PgkmResult *result, const PgkmRequest *request, co
 
 /* --- reading --- */
 
+void pgkm_model_read_clusters(const PgkmModelFields *from, PgkmModel *model)
+{
+    const char *const k = from->type->fields[0].name;
+
+    pgkm_model_extents(from, &model->k, &model->d);
+    model->metric = (PgkmMetric)pgkm_model_word(from, "metric", &pgkm_metrics);
+    model->centroids =
+        pgkm_model_numbers(from, "centroids", psprintf("hold %s x d finite values", k), {model->k, model->d});
+    model->sizes = (const int64 *)pgkm_model_array(from, "size", psprintf("hold %s values", k), {model->k});
+    model->within_ss = pgkm_model_numbers(from, "within_ss", psprintf("hold %s finite values", k), {model->k});
+    pgkm_model_units(from, model->d, &model->center, &model->scale);
+    model->fills = pgkm_model_fills(from, model->d);
+    model->columns = model_columns(from->type, from->context);
+}
+
 void pgkm_model_read(Datum composite, MemoryContext context, PgkmModel *model)
 {
     PgkmModelFields from;
 
     pgkm_model_open(composite, &model_type, context, &from);
-    pgkm_model_extents(&from, &model->k, &model->d);
-    model->metric = (PgkmMetric)pgkm_model_word(&from, "metric", &pgkm_metrics);
-    model->centroids = pgkm_model_numbers(&from, "centroids", "hold k x d finite values", {model->k, model->d});
-    model->sizes = (const int64 *)pgkm_model_array(&from, "size", "hold k values", {model->k});
-    model->within_ss = pgkm_model_numbers(&from, "within_ss", "hold k finite values", {model->k});
-    pgkm_model_units(&from, model->d, &model->center, &model->scale);
-    model->fills = pgkm_model_fills(&from, model->d);
-    model->columns = model_columns(&model_type, context);
+    pgkm_model_read_clusters(&from, model);
 }
 
 bool pgkm_model_is_null(Datum composite)

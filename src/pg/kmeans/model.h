@@ -6,6 +6,7 @@
 
 #include "pg/model/origin.h"
 #include "pg/model/row.h"
+#include "pg/values/composite_read.h"
 
 /* A model as the row functions need it; arrays lie in the context given to pgkm_model_read. */
 struct PgkmModel {
@@ -33,9 +34,9 @@ void pgkm_model_check_size(const PgkmRequest *request, int64 k, int64 n);
 Datum pgkm_model_of_fit(const PgkmResult *result, const PgkmRequest *request, const TableCall *call, TupleDesc tupdesc);
 
 /* The result as a kmeans_model datum in CurrentMemoryContext. `origin` is a kmeans_origin, or NULL. `fills` are d
- * values that stood in the place of NULLs, or NULL. */
+ * values that stood in the place of NULLs, or NULL. `parents` are the last field of a kmeans_tree. */
 Datum pgkm_model_build(const PgkmResult *result, const PgkmRequest *request, PgkmValue origin, const double *fills,
-                       TupleDesc tupdesc);
+                       TupleDesc tupdesc, PgkmValue parents = PgkmValue());
 
 /* Where it comes from, in the current memory context. 22023 where the origin does not fit the model. */
 Origin pgkm_model_origin(Datum composite);
@@ -47,9 +48,15 @@ void pgkm_model_centroid(const PgkmModel *model, int32 j, double *centroid);
  * NULL. Models can be made by hand: 22023 for one whose fields do not fit together. */
 void pgkm_model_read(Datum composite, MemoryContext context, PgkmModel *model);
 
+/* The same of another type that has the fields of clusters, which are in `from`, opened. */
+void pgkm_model_read_clusters(const PgkmModelFields *from, PgkmModel *model);
+
 /* The features in argument `number` as a row in the model's space, rounded as the fit rounds rows of its type;
- * palloc'd, or NULL for a NULL row. */
-double *pgkm_model_row(FunctionCallInfo fcinfo, int number, const PgkmModel *model);
+ * palloc'd, or NULL for a NULL row. `behind` as of model_row. */
+double *pgkm_model_row(FunctionCallInfo fcinfo, int number, const PgkmModel *model, int behind = 0);
+
+/* A squared distance as users see it. 22003 beyond the range of double precision. */
+double pgkm_model_distance(double square, PgkmMetric metric);
 
 /* Brings a row there. 22023 where it has no direction for metric cosine; `number`, unless 0, says which row it is. */
 void pgkm_model_place(const PgkmModel *model, PgkmElement element, double *row, int64 number = 0);

@@ -21,10 +21,10 @@ PG_FUNCTION_INFO_V1(pgkm_kmeans_transform);
 
 enum RowArgument { ARGUMENT_MODEL, ARGUMENT_FEATURES };
 
-double *pgkm_model_row(FunctionCallInfo fcinfo, int number, const PgkmModel *model)
+double *pgkm_model_row(FunctionCallInfo fcinfo, int number, const PgkmModel *model, int behind)
 {
     PgkmElement element;
-    double *const row = model_row(fcinfo, number, model->d, model->fills, &model->columns, &element);
+    double *const row = model_row(fcinfo, number, model->d, model->fills, &model->columns, &element, behind);
 
     if (row != NULL)
         pgkm_model_place(model, element, row);
@@ -39,8 +39,7 @@ void pgkm_model_place(const PgkmModel *model, PgkmElement element, double *row, 
                         number == 0 ? 0 : errdetail("It is row %lld of those that are used.", (long long)number)));
 }
 
-/* A squared distance as the functions return it. */
-static double reported(double square, PgkmMetric metric)
+double pgkm_model_distance(double square, PgkmMetric metric)
 {
     /* Rows far from all that the model was fitted to can leave the range of float64. */
     if (unlikely(!std::isfinite(square)))
@@ -61,7 +60,7 @@ static bool nearest(FunctionCallInfo fcinfo, int32 *label, double *distance)
     if (row == NULL)
         return false;
     pgkm_nearest(row, model->centroids, model->k, model->d, label, &square);
-    *distance = reported(square, model->metric);
+    *distance = pgkm_model_distance(square, model->metric);
     pfree(row);
     return true;
 }
@@ -107,7 +106,7 @@ Datum pgkm_kmeans_transform(PG_FUNCTION_ARGS)
 
     pgkm_distances(row, model->centroids, model->k, model->d, distances);
     for (int32 j = 0; j < model->k; ++j)
-        distances[j] = reported(distances[j], model->metric);
+        distances[j] = pgkm_model_distance(distances[j], model->metric);
 
     const Datum result = pgkm_array(distances, {model->k});
 

@@ -1,20 +1,20 @@
 /*
- * tree.cpp - kmeans_tree: clusters of a table that are divided into clusters.
+ * tree.cpp - kmeans_tree, kmeans_tree_fit: clusters of a table that are divided into clusters.
  */
-#include "pg/kmeans/model.h"
+#include "pg/kmeans/tree.h"
 
 #include <cerrno>
 #include <climits>
 #include <cstdlib>
 
 #include "pg/run/fit_count.h"
-#include "pg/values/composite.h"
 
 extern "C" {
 #include "miscadmin.h"
 #include "utils/builtins.h"
 
 PG_FUNCTION_INFO_V1(pgkm_kmeans_tree);
+PG_FUNCTION_INFO_V1(pgkm_kmeans_tree_fit);
 }
 
 /* Arguments by position, behind relation and features. */
@@ -55,12 +55,12 @@ static int32 *parse_branches(const char *text, int32 *count)
 }
 
 /* What branches and k say: k alone bisects. */
-static void read_shape(FunctionCallInfo fcinfo, PgkmRequest *request)
+static void read_shape(FunctionCallInfo fcinfo, PgkmRequest *request, const char *function)
 {
     request->algorithm = PGKM_TREE;
     request->k = 1;
     if (PG_ARGISNULL(TREE_BRANCHES) && PG_ARGISNULL(TREE_K))
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("kmeans_tree needs branches or k"),
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("%s needs branches or k", function),
                         errhint("branches => '{64,16}' divides the rows into 64 clusters and each of these into 16. "
                                 "k => 8 divides them by two until there are 8.")));
 
@@ -81,15 +81,14 @@ static void read_shape(FunctionCallInfo fcinfo, PgkmRequest *request)
                 (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("k must be null unless branches is 'bisecting'")));
 }
 
-static TableCall *read_arguments(FunctionCallInfo fcinfo)
+static TableCall *read_arguments(FunctionCallInfo fcinfo, const char *function)
 {
     static const char *const unusable[] = {"init_centroids", "min_size",   "max_size", "batch_size",
                                            "init_model",     "max_radius", NULL};
-    TableCall *const call =
-        fit_call_create(&kmeans_kind, table_arguments(fcinfo, TREE_OPTIONS), 0, "kmeans_tree", unusable);
+    TableCall *const call = fit_call_create(&kmeans_kind, table_arguments(fcinfo, TREE_OPTIONS), 0, function, unusable);
     const MemoryContext caller = MemoryContextSwitchTo(call->context);
 
-    read_shape(fcinfo, &call->request);
+    read_shape(fcinfo, &call->request, function);
     MemoryContextSwitchTo(caller);
     return call;
 }
@@ -105,51 +104,72 @@ static void warn_fewer_leaves(const TableCall *call, const PgkmResult *tree)
         pgkm_warn_counted(&count);
 }
 
-static void put_nodes(const PgkmResult *tree, ReturnSetInfo *target)
+/* 54000 where a tree of as many nodes as there may be would pass the maximum size of a value. */
+static void check_size(const TableCall *call)
 {
-    const PgkmModel model = {.k = tree->k,
-                             .d = tree->d,
-                             .metric = PGKM_L2,
-                             .centroids = tree->centroids,
-                             .sizes = tree->sizes,
-                             .within_ss = tree->within_ss,
-                             .center = tree->center,
-                             .scale = tree->scale,
-                             .fills = NULL,
-                             .columns = {}};
-    double *const values = (double *)palloc(tree->d * sizeof(double));
+    const PgkmRequest *const request = &call->request;
+    int64 level = 1;
+    int64 nodes = request->n_branches > 0 ? 1 : 2 * Min(request->k, call->n) - 1;
 
-    for (int32 i = 0; i < tree->k; ++i) {
-        CHECK_FOR_INTERRUPTS();
-        pgkm_model_centroid(&model, i, values);
-
-        const Datum centroid = pgkm_array(values, {tree->d});
-
-        pgkm_result_put(target, {i, pgkm_value_if(tree->parents[i] >= 0, tree->parents[i]), tree->levels[i], centroid,
-                                 (int64)tree->sizes[i]});
-        pfree(DatumGetPointer(centroid));
+    for (int32 i = 0; i < request->n_branches; ++i) {
+        level = level > call->n / request->branches[i] ? call->n : level * request->branches[i];
+        nodes += level;
     }
+    pgkm_model_check_size(request, nodes, nodes);
 }
 
 /*
- * kmeans_tree(relation, features, branches, k, options, ...) -> setof (node_id, parent_id, level, centroid, size)
+ * Fits the rows of the call; NULL when there are none.
  *
  *   rows := SELECT features, weight FROM relation, as the caller; or those that are loaded
  *   return the mean of all rows, the clusters of all rows, the clusters of the rows of each cluster, ...
  */
+static const PgkmResult *fit_tree(TableCall *call, const char *function, bool is_value)
+{
+    table_call_find(call, TABLE_READ);
+    table_call_read(call, function, {});
+    if (call->n == 0)
+        return NULL;
+    if (is_value)
+        check_size(call);
+
+    const PgkmResult *const tree = table_call_fit(call);
+
+    warn_fewer_leaves(call, tree);
+    return tree;
+}
+
+/* kmeans_tree(relation, features, branches, k, options, ...) -> setof (node_id, parent_id, level, centroid, size) */
 Datum pgkm_kmeans_tree(PG_FUNCTION_ARGS)
 {
     ReturnSetInfo *const target = pgkm_result_begin(fcinfo);
-    TableCall *const call = read_arguments(fcinfo);
+    TableCall *const call = read_arguments(fcinfo, "kmeans_tree");
+    const PgkmResult *const tree = fit_tree(call, "kmeans_tree", false);
 
-    table_call_find(call, TABLE_READ);
-    table_call_read(call, "kmeans_tree", {});
-    if (call->n > 0) {
-        const PgkmResult *const tree = table_call_fit(call);
+    if (tree != NULL) {
+        const PgkmModel model = {.k = tree->k,
+                                 .d = tree->d,
+                                 .metric = PGKM_L2,
+                                 .centroids = tree->centroids,
+                                 .sizes = tree->sizes,
+                                 .within_ss = tree->within_ss,
+                                 .center = tree->center,
+                                 .scale = tree->scale,
+                                 .fills = NULL,
+                                 .columns = {}};
 
-        warn_fewer_leaves(call, tree);
-        put_nodes(tree, target);
+        tree_put_nodes(&model, tree->parents, tree->levels, target);
     }
     table_call_destroy(call);
     return (Datum)0;
+}
+
+/* kmeans_tree_fit(relation, features, branches, k, options, ...) -> kmeans_tree; NULL when there are no rows */
+Datum pgkm_kmeans_tree_fit(PG_FUNCTION_ARGS)
+{
+    const TupleDesc tupdesc = tree_tupdesc(fcinfo);
+    TableCall *const call = read_arguments(fcinfo, "kmeans_tree_fit");
+    const PgkmResult *const tree = fit_tree(call, "kmeans_tree_fit", true);
+
+    return table_call_return(call, fcinfo, tree == NULL ? (Datum)0 : tree_build(tree, call, tupdesc));
 }

@@ -23,12 +23,13 @@ static inline ModelColumns model_columns(const PgkmCompositeType *type, MemoryCo
  * The features of a row for the model of `d` features in argument number - 1, as d float64 values, palloc'd; NULL for a
  * row to skip. *element becomes the arithmetic of the fit. Argument `number` is an array or vector, or a row (a
  * composite value). Of a call in a plan it is names, text[], and the columns of these names are the arguments behind it
- * (plan/row_call.cpp). `fills` are d values in the place of NULLs, or NULL: then they are an error.
+ * (plan/row_call.cpp). A function has `behind` arguments of its own behind the features. `fills` are d values in the
+ * place of NULLs, or NULL: then they are an error.
  *
  * 42703 where the row lacks a column, 42804 where one has values of another encoding, 22023 where the model does not
  * name its columns; else errors of arrays and single values.
  */
 double *model_row(FunctionCallInfo fcinfo, int number, int32 d, const double *fills, ModelColumns *columns,
-                  PgkmElement *element);
+                  PgkmElement *element, int behind = 0);
 
 #endif

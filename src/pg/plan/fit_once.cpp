@@ -79,8 +79,8 @@ static const CustomScanMethods scan_methods = {"KmeansFitOnce", create_fit};
 
 /* --- in the planner --- */
 
-static const char *const fits[] = {"pgkm_kmeans_fit", "pgkm_gmm_table_fit", "pgkm_pca_table_fit", "pgkm_kmeans_sweep",
-                                   "pgkm_kmeans_labels"};
+static const char *const fits[] = {"pgkm_kmeans_fit",   "pgkm_gmm_table_fit", "pgkm_pca_table_fit",
+                                   "pgkm_kmeans_sweep", "pgkm_kmeans_labels", "pgkm_kmeans_tree_fit"};
 
 static bool calls_fit(Node *node, void *context)
 {
