@@ -348,6 +348,29 @@ FROM pgkm_progress() AS p LEFT JOIN pg_catalog.pg_database AS d ON d.oid = p.dat
 COMMENT ON VIEW pg_stat_progress_kmeans IS 'fits that run now, and how far they are';
 GRANT SELECT ON pg_stat_progress_kmeans TO PUBLIC;
 
+CREATE FUNCTION pgkm_statistics(
+    function    OUT text,
+    backend     OUT text,
+    fits        OUT bigint,
+    rows        OUT bigint,
+    seconds     OUT double precision,
+    stats_reset OUT timestamptz
+) RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'pgkm_statistics'
+LANGUAGE C VOLATILE STRICT PARALLEL SAFE COST 100 ROWS 10;
+COMMENT ON FUNCTION pgkm_statistics IS 'rows of the view pg_stat_kmeans';
+
+CREATE VIEW pg_stat_kmeans AS
+SELECT s.function, s.backend, s.fits, s.rows, s.seconds, s.stats_reset FROM pgkm_statistics() AS s;
+COMMENT ON VIEW pg_stat_kmeans IS 'fits of all sessions since the last reset, by function and backend';
+GRANT SELECT ON pg_stat_kmeans TO PUBLIC;
+
+CREATE FUNCTION pg_stat_kmeans_reset() RETURNS void
+AS 'MODULE_PATHNAME', 'pgkm_statistics_reset'
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
+COMMENT ON FUNCTION pg_stat_kmeans_reset IS 'counts the fits of pg_stat_kmeans from now on';
+REVOKE EXECUTE ON FUNCTION pg_stat_kmeans_reset() FROM PUBLIC;
+
 CREATE FUNCTION kmeans_last_run(
     function        OUT text,
     relid           OUT oid,
@@ -1019,7 +1042,13 @@ BEGIN
         ('pg_stat_progress_kmeans.devices', 'numbers of the CUDA devices that have a part of the rows'),
         ('pg_stat_progress_kmeans.pass', 'the pass over a table whose rows are streamed; 1 counts them'),
         ('pg_stat_progress_kmeans.seeded', 'while seeding: first centroids that are chosen; NULL: not known'),
-        ('pg_stat_progress_kmeans.k', 'while seeding: first centroids to choose')
+        ('pg_stat_progress_kmeans.k', 'while seeding: first centroids to choose'),
+        ('pg_stat_kmeans.function', 'what was called'),
+        ('pg_stat_kmeans.backend', 'cpu, cuda, or nodes: with other servers; NULL: none'),
+        ('pg_stat_kmeans.fits', 'fits that ended without error; of a sweep one for each k'),
+        ('pg_stat_kmeans.rows', 'rows that took part in the calls'),
+        ('pg_stat_kmeans.seconds', 'how long the calls took'),
+        ('pg_stat_kmeans.stats_reset', 'since when')
     ) AS list (names, comment), pg_catalog.string_to_table(names, ', ') AS name
     LOOP
         EXECUTE pg_catalog.format('COMMENT ON COLUMN %s IS %L', made.name, made.comment);

@@ -7,6 +7,7 @@
 #include <bit>
 #include <initializer_list>
 
+#include "pg/shared/statistics.h"
 #include "pg/values/composite.h"
 
 extern "C" {
@@ -279,6 +280,8 @@ void pgkm_run_end(const PgkmRun *run)
     static_cast<PgkmRun &>(last) = *run;
     last.ended = GetCurrentTimestamp();
     last.fit = noted;
+    pgkm_statistics_add(run->function, noted.job.backend, noted.fits, noted.rows,
+                        (double)(last.ended - last.started) / USECS_PER_SEC);
     memset(&noted, 0, sizeof noted);
 }
 
@@ -289,7 +292,10 @@ const PgkmRunReport *pgkm_last_run(void)
 
 void pgkm_run_note_fit(const PgkmFitReport *report, PgkmJob *job)
 {
+    const int64 before = noted.fits;
+
     noted = *report;
+    noted.fits += before;
     pgkm_job_progress(job, &noted.job);
 }
 

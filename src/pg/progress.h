@@ -29,6 +29,7 @@ struct PgkmScanReport {
 /* What is kept of the fits of a run. */
 struct PgkmFitReport {
     int64 groups; /* 0: no fit since the last run ended */
+    int64 fits;   /* of the run so far */
     int64 rows;
     int32 features;
     int32 clusters; /* or components */
@@ -93,7 +94,8 @@ void pgkm_heartbeat_begin(void);
 /* Labels are being returned, or written to the table. */
 void pgkm_progress_writing(void);
 
-/* How a fit went, for the run that ends next; the report's `job` is filled in here. */
+/* How a fit went, for the run that ends next; the report's `job` is filled in here, and its `fits`, those of this job,
+ * are added to those before. */
 void pgkm_run_note_fit(const PgkmFitReport *report, PgkmJob *job);
 
 #endif

@@ -3,7 +3,7 @@
 -- superuser, in a database of its own.)
 DROP EXTENSION pg_kmeans CASCADE;
 BEGIN;
-SELECT plan(5);
+SELECT plan(6);
 CREATE SCHEMA trap;
 CREATE FUNCTION trap.spring(name text) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
@@ -16,6 +16,7 @@ CREATE FUNCTION trap.equal(oid, oid) RETURNS boolean LANGUAGE sql AS $$SELECT tr
 CREATE OPERATOR trap.= (LEFTARG = oid, RIGHTARG = oid, FUNCTION = trap.equal);
 SELECT lives_ok('CREATE EXTENSION pg_kmeans SCHEMA trap', 'CREATE EXTENSION calls no function of others');
 SELECT lives_ok('SELECT count(*) FROM trap.pg_stat_progress_kmeans', 'neither does the view');
+SELECT lives_ok('SELECT count(*) FROM trap.pg_stat_kmeans', 'nor the other one');
 SELECT is((trap.kmeans(ARRAY[1, 2], 1)).n, 1::bigint, 'all is there');
 DROP EXTENSION pg_kmeans;
 CREATE ROLE install_guest;

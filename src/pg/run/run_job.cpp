@@ -330,6 +330,7 @@ static void note_fit(const PgkmRequest *request, const PgkmResult *result, PgkmJ
 
     memset(&report, 0, sizeof report);
     report.groups = Max(request->n_groups, (int64_t)1);
+    report.fits = request->k_last == 0 ? report.groups : pgkm_sweep_last(request) - request->k + 1;
     report.rows = request->n_groups == 0 ? result->n : 0;
     for (int64 i = 0; i < request->n_groups; ++i)
         report.rows += request->groups[i].n;
