@@ -1,10 +1,10 @@
 -- The groups of a hash aggregate are fitted together: the same models as one by one. How many
 -- there were in the last fit is told by kmeans_last_run().
-CREATE TABLE batch_rows AS
+CREATE TABLE batch_points AS
 SELECT g, h, ARRAY[sin(i * 12.9898), cos(i * 78.233), g] AS f,
     ARRAY[sin(i * 12.9898), cos(i * 78.233), g]::real[] AS f4, 1 + i % 3 AS w, i
 FROM generate_series(1, 4000) AS i, LATERAL (SELECT i * i % 37 AS g, i % 4 AS h) AS s;
-ANALYZE batch_rows;
+ANALYZE batch_points;
 SET pg_kmeans.backend = cpu;
 SET work_mem = '256MB';
 CREATE FUNCTION batch_plan(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
@@ -42,11 +42,11 @@ INSERT INTO batch_queries VALUES ('having', 'kmeans(f, 3)', 'HAVING (kmeans(f, 3
 
 -- One by one: an aggregate without groups for each.
 CREATE FUNCTION batch_alone(calls text, tail text, key text DEFAULT 'g') RETURNS text LANGUAGE sql AS $$
-SELECT format('SELECT %3$s, s.* FROM (SELECT DISTINCT %3$s FROM batch_rows) AS keys, LATERAL
-    (SELECT %1$s AS m FROM batch_rows AS b WHERE b.%3$s = keys.%3$s %2$s) AS s', calls, tail, key)
+SELECT format('SELECT %3$s, s.* FROM (SELECT DISTINCT %3$s FROM batch_points) AS keys, LATERAL
+    (SELECT %1$s AS m FROM batch_points AS b WHERE b.%3$s = keys.%3$s %2$s) AS s', calls, tail, key)
 $$;
 CREATE FUNCTION batch_grouped(calls text, tail text) RETURNS text LANGUAGE sql AS $$
-SELECT format('SELECT g, %1$s AS m FROM batch_rows GROUP BY g %2$s', calls, tail)
+SELECT format('SELECT g, %1$s AS m FROM batch_points GROUP BY g %2$s', calls, tail)
 $$;
 -- A query's rows, and of how many groups the last fit was.
 CREATE FUNCTION batch_run(query text, OUT digest text, OUT fitted bigint) LANGUAGE plpgsql AS $$
@@ -68,26 +68,26 @@ DO $$
 BEGIN
     EXECUTE 'INSERT INTO batch_sets SELECT g, NULL, md5(m::text) FROM (' || batch_alone('kmeans(f, 2)', '', 'g') || ') AS s';
     EXECUTE 'INSERT INTO batch_sets SELECT NULL, h, md5(m::text) FROM (' || batch_alone('kmeans(f, 2)', '', 'h') || ') AS s';
-    INSERT INTO batch_sets SELECT NULL, NULL, md5(kmeans(f, 2)::text) FROM batch_rows;
+    INSERT INTO batch_sets SELECT NULL, NULL, md5(kmeans(f, 2)::text) FROM batch_points;
 END
 $$;
-SELECT batch_plan('SELECT g, h, kmeans(f, 2) FROM batch_rows GROUP BY GROUPING SETS ((g), (h))');
+SELECT batch_plan('SELECT g, h, kmeans(f, 2) FROM batch_points GROUP BY GROUPING SETS ((g), (h))');
 SELECT count(*), count(*) FILTER (WHERE md5(m::text) = (SELECT b.m FROM batch_sets AS b
     WHERE b.g IS NOT DISTINCT FROM s.g AND b.h IS NOT DISTINCT FROM s.h)) AS same
-FROM (SELECT g, h, kmeans(f, 2) AS m FROM batch_rows GROUP BY GROUPING SETS ((g), (h))) AS s;
+FROM (SELECT g, h, kmeans(f, 2) AS m FROM batch_points GROUP BY GROUPING SETS ((g), (h))) AS s;
 SELECT groups FROM kmeans_last_run();
-SELECT batch_plan('SELECT g, h, kmeans(f, 2) FROM batch_rows GROUP BY GROUPING SETS ((g), (h), ())');
+SELECT batch_plan('SELECT g, h, kmeans(f, 2) FROM batch_points GROUP BY GROUPING SETS ((g), (h), ())');
 SELECT count(*), count(*) FILTER (WHERE md5(m::text) = (SELECT b.m FROM batch_sets AS b
     WHERE b.g IS NOT DISTINCT FROM s.g AND b.h IS NOT DISTINCT FROM s.h)) AS same
-FROM (SELECT g, h, kmeans(f, 2) AS m FROM batch_rows GROUP BY GROUPING SETS ((g), (h), ())) AS s;
+FROM (SELECT g, h, kmeans(f, 2) AS m FROM batch_points GROUP BY GROUPING SETS ((g), (h), ())) AS s;
 SELECT groups FROM kmeans_last_run();
 -- The table is made anew for each outer row.
 SELECT v.k, count(*), sum((m).k) FROM generate_series(1, 3) AS v (k), LATERAL
-    (SELECT g, kmeans(f, v.k) AS m FROM batch_rows GROUP BY g OFFSET 0) AS s GROUP BY v.k ORDER BY v.k;
+    (SELECT g, kmeans(f, v.k) AS m FROM batch_points GROUP BY g OFFSET 0) AS s GROUP BY v.k ORDER BY v.k;
 -- or is read again
 SET enable_material = off;
 SELECT v.k, count(*), count(DISTINCT m) FROM generate_series(1, 3) AS v (k) LEFT JOIN
-    (SELECT g, kmeans(f, 3) AS m FROM batch_rows GROUP BY g OFFSET 0) AS s ON v.k > g - 100 GROUP BY v.k ORDER BY v.k;
+    (SELECT g, kmeans(f, 3) AS m FROM batch_points GROUP BY g OFFSET 0) AS s ON v.k > g - 100 GROUP BY v.k ORDER BY v.k;
 RESET enable_material;
 
 -- A table that does not fit spills: its groups come in parts.
@@ -123,14 +123,14 @@ RESET pg_kmeans.memory_limit;
 
 -- What is wrong with one group is an error, and the next query works.
 SELECT g, kmeans(f[1:2], 2, kmeans_options(metric => 'cosine')) FROM
-    (SELECT g, f FROM batch_rows UNION ALL SELECT 5, '{0,0,0}') AS s GROUP BY g;
-SELECT g, kmeans(f, 2 + g % 2, kmeans_options(init_centroids => '{{0,0,0},{0,1,30}}')) FROM batch_rows WHERE g IN (24, 25) GROUP BY g;
+    (SELECT g, f FROM batch_points UNION ALL SELECT 5, '{0,0,0}') AS s GROUP BY g;
+SELECT g, kmeans(f, 2 + g % 2, kmeans_options(init_centroids => '{{0,0,0},{0,1,30}}')) FROM batch_points WHERE g IN (24, 25) GROUP BY g;
 -- One warning for a query, whichever group has too few rows.
-SELECT count((m).k), sum((m).k) FROM (SELECT kmeans(f, 120) AS m FROM batch_rows GROUP BY g OFFSET 0) AS s;
+SELECT count((m).k), sum((m).k) FROM (SELECT kmeans(f, 120) AS m FROM batch_points GROUP BY g OFFSET 0) AS s;
 SELECT groups FROM kmeans_last_run();
 -- A window is no group: its frames grow.
-SELECT array_agg((m).n) FROM (SELECT kmeans(f, 1) OVER (ORDER BY i) AS m FROM (SELECT f, i FROM batch_rows ORDER BY i LIMIT 5) AS t) AS s;
+SELECT array_agg((m).n) FROM (SELECT kmeans(f, 1) OVER (ORDER BY i) AS m FROM (SELECT f, i FROM batch_points ORDER BY i LIMIT 5) AS t) AS s;
 SELECT groups FROM kmeans_last_run();
 
-DROP TABLE batch_rows, batch_queries, batch_sets, batch_many, batch_serial, batch_expected;
+DROP TABLE batch_points, batch_queries, batch_sets, batch_many, batch_serial, batch_expected;
 DROP FUNCTION batch_plan, batch_run, batch_alone, batch_grouped;

@@ -789,6 +789,15 @@ BEGIN
 END
 $do$;
 
+CREATE PROCEDURE kmeans_cluster_batches(
+    relation regclass, features text[], k bigint, options kmeans_options DEFAULT NULL, weight text DEFAULT NULL,
+    nulls text DEFAULT 'error', filter text DEFAULT NULL, memory text DEFAULT 'auto',
+    label_column text DEFAULT NULL, overwrite boolean DEFAULT false, batch_rows integer DEFAULT 10000,
+    INOUT model kmeans_model DEFAULT NULL, INOUT rows_written bigint DEFAULT NULL)
+AS 'MODULE_PATHNAME', 'pgkm_kmeans_cluster_batches'
+LANGUAGE C;
+COMMENT ON PROCEDURE kmeans_cluster_batches IS 'clusters the rows of a table while others write it, and writes the cluster id of each row in batches, each a transaction of its own';
+
 CREATE FUNCTION kmeans_profile_plot(
     model kmeans_model, width integer DEFAULT 720, height integer DEFAULT NULL, title text DEFAULT NULL)
 RETURNS text

@@ -9,33 +9,38 @@
 #include "pg/table/update.h"
 
 extern "C" {
+#include "access/xact.h"
 #include "catalog/pg_type.h"
+#include "executor/spi.h"
+#include "funcapi.h"
 #include "lib/stringinfo.h"
+#include "nodes/parsenodes.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 
 PG_FUNCTION_INFO_V1(pgkm_kmeans_cluster);
+PG_FUNCTION_INFO_V1(pgkm_kmeans_cluster_batches);
 }
 
-/* Which rows take part, as conditions that end in AND. */
-static void append_conditions(StringInfo sql, const TableCall *call)
+/* Which rows take part. */
+static const char *conditions_of(const TableCall *call)
 {
+    const StringInfo sql = makeStringInfo();
+
     if (call->weight != NULL)
         appendStringInfo(sql, "%s OPERATOR(pg_catalog.>) 0 AND ", quote_identifier(call->weight->name));
     if (call->filter != NULL)
         appendStringInfo(sql, "(%s\n) AND ",
                          call->filter->expression == NULL ? quote_identifier(call->filter->name) : call->filter->name);
     if (call->filter != NULL && call->filter->expression != NULL && call->filter->expression->is_volatile)
+        ereport(ERROR,
+                (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+                 errmsg("rows cannot be labelled by their values with a volatile filter"), errhint("Use kmeans_fit.")));
+    if (call->nulls == TABLE_NULLS_SKIP && table_columns_have_expressions(call))
         ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-                        errmsg("rows of other servers cannot be labelled with a volatile filter"),
-                        errhint("Use kmeans_fit.")));
-    if (call->nulls != TABLE_NULLS_SKIP)
-        return;
-    if (table_columns_have_expressions(call))
-        ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-                        errmsg("rows of other servers cannot be labelled with nulls => 'skip' beside expressions"),
+                        errmsg("rows cannot be labelled by their values with nulls => 'skip' beside expressions"),
                         errhint("Put the expressions into a view or generated columns.")));
-    for (int i = 0; i < call->n_features; ++i) {
+    for (int i = 0; call->nulls == TABLE_NULLS_SKIP && i < call->n_features; ++i) {
         const char *const name = quote_identifier(call->features[i].name);
 
         if (column_is_single(&call->features[i]))
@@ -43,6 +48,8 @@ static void append_conditions(StringInfo sql, const TableCall *call)
         else if (call->features[i].kind == COLUMN_ARRAY)
             appendStringInfo(sql, "pg_catalog.array_position(%s, NULL) IS NULL AND ", name);
     }
+    appendStringInfoString(sql, "true");
+    return sql->data;
 }
 
 /* The names of the columns that features and expressions are made of. */
@@ -71,14 +78,10 @@ static const LabelExpression *labels_by_value(const TableCall *call, const PgkmR
     const Oid row_types[] = {tupdesc->tdtypeid, ANYOID};
     const Oid schema = get_func_namespace(fcinfo->flinfo->fn_oid);
     LabelExpression *const labels = (LabelExpression *)palloc(sizeof(LabelExpression));
-    StringInfoData condition;
 
     if (result == NULL)
         return NULL;
-    initStringInfo(&condition);
-    append_conditions(&condition, call);
-    appendStringInfoString(&condition, "true");
-    *labels = {condition.data,
+    *labels = {conditions_of(call),
                table_find_function(schema, "pgkm_row_kmeans_predict", types, lengthof(types)),
                table_find_function(schema, "kmeans_predict", row_types, lengthof(row_types)),
                names_read(call),
@@ -151,4 +154,83 @@ Datum pgkm_kmeans_cluster(PG_FUNCTION_ARGS)
                                          : cluster_here(call, fcinfo, &target);
 
     return fit_return(&kmeans_kind, call, fcinfo, result, tupdesc);
+}
+
+/* As the server says where a procedure cannot end the transaction, before the fit. */
+static void check_may_commit(FunctionCallInfo fcinfo)
+{
+    if (fcinfo->context == NULL || !IsA(fcinfo->context, CallContext) || ((CallContext *)fcinfo->context)->atomic ||
+        IsSubTransaction())
+        ereport(ERROR,
+                (errcode(ERRCODE_INVALID_TRANSACTION_TERMINATION),
+                 errmsg("kmeans_cluster_batches cannot run inside a transaction block or a function"),
+                 errdetail("It commits each batch."), errhint("Use CALL alone, or kmeans_cluster in a transaction.")));
+}
+
+static void check_has_no_bounds(const PgkmOptions *options)
+{
+    if (options->min_size != 0 || options->max_size != 0)
+        ereport(ERROR,
+                (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+                 errmsg("kmeans_cluster_batches cannot write labels with min_size or max_size"),
+                 errdetail("Rows get their labels by the nearest centroid, which need not be theirs within bounds."),
+                 errhint("Use kmeans_cluster.")));
+}
+
+/*
+ * kmeans_cluster_batches(relation, features, k, options, ..., label_column, overwrite, batch_rows, INOUT model,
+ *     INOUT rows_written)
+ *
+ *   fit as kmeans_fit does; commit
+ *   if label_column is missing: add it as kmeans_cluster does; commit
+ *   until no row has another label than kmeans_predict says: UPDATE at most batch_rows of these; commit
+ *
+ * What outlives a transaction lies in the context of the CALL, and no snapshot does.
+ */
+Datum pgkm_kmeans_cluster_batches(PG_FUNCTION_ARGS)
+{
+    static const char name[] = "kmeans_cluster_batches";
+    const MemoryContext context = CurrentMemoryContext;
+    TupleDesc row;
+    LabelTarget target;
+    PgkmRun run = {};
+
+    check_may_commit(fcinfo);
+    get_call_result_type(fcinfo, NULL, &row);
+    BlessTupleDesc(row);
+
+    TableCall *const call = fit_call_of_arguments(&kmeans_kind, fcinfo);
+    const Oid relation = call->arguments.relation;
+    const int next = call->arguments.next;
+    const int32 batch_rows = PG_ARGISNULL(next + 2) ? 10000 : PG_GETARG_INT32(next + 2);
+
+    if (batch_rows < 1)
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("batch_rows must be at least 1")));
+    check_has_no_bounds(&call->request.kmeans);
+    label_target_arguments(&target, fcinfo, next, "cluster_id");
+    call->arguments.label = target.name;
+    SPI_connect_ext(SPI_OPT_NONATOMIC);
+    MemoryContextSwitchTo(context);
+    table_begin_batches(call, &target, name);
+    conditions_of(call); /* raises what stands against them before the rows are read */
+    table_call_read(call, name, fit_wish(&kmeans_kind, call));
+
+    const PgkmResult *const result = fit_rows(&kmeans_kind, call);
+    const LabelExpression *const by_value = labels_by_value(call, result, fcinfo);
+    const int64 k = result == NULL ? 0 : result->k;
+    const int64 n = call->n;
+
+    table_call_destroy(call);
+    table_next_transaction();
+    pgkm_run_begin(&run, name, relation);
+    pgkm_progress_writing();
+    table_prepare_batches(&target, relation, k);
+    table_next_transaction();
+
+    const int64 written = table_write_in_batches(relation, target.name, by_value, n, batch_rows);
+
+    pgkm_run_end(&run);
+    SPI_finish();
+    MemoryContextSwitchTo(context);
+    return pgkm_composite_make(row, {by_value == NULL ? PgkmValue() : PgkmValue(by_value->model), written});
 }

@@ -283,7 +283,7 @@ static void check_can_be_added(const LabelTarget *target, const TableRelation *r
 
 void label_target_check(LabelTarget *target, const TableRelation *relation, int64 k)
 {
-    target->tables = find_all_inheritors(relation->id, NoLock, NULL);
+    target->tables = find_all_inheritors(relation->id, AccessShareLock, NULL);
     target->missing = get_attnum(relation->id, target->name) == InvalidAttrNumber;
     if (target->missing) {
         check_can_be_added(target, relation);

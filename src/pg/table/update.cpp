@@ -5,6 +5,7 @@
  */
 #include "pg/table/update.h"
 
+#include "pg/nodes/places.h"
 #include "pg/nodes/shards.h"
 #include "pg/table/label_lookup.h"
 
@@ -61,17 +62,8 @@ static void lock_for_update(TableRelation *relation, Oid id, TableUse use)
     } while (strcmp(locked, relation->sql_name) != 0);
 }
 
-/* What the UPDATE writes: labels by place, or by value. Functions and operators are not looked up by name: the caller
- * may lack USAGE of the functions' schema, and the search path may be anything. Triggers see the caller's, so it is not
- * changed. */
-struct LabelUpdate {
-    const TableRelation *relation;
-    const char *column;
-    Oid schema; /* of our functions; InvalidOid: other servers, which lack them, take part */
-    bool by_value;
-    const LabelExpression *by_which; /* by value; NULL: all labels are NULL */
-    LabelLookup lookup;
-};
+/* Functions and operators of the statement are not looked up by name: the caller may lack USAGE of the functions'
+ * schema, and the search path may be anything. Triggers see the caller's, so it is not changed. */
 
 Oid table_find_function(Oid schema, const char *name, const Oid *types, int count)
 {
@@ -104,8 +96,20 @@ static Node *value_of(const LabelUpdate *update, ParseState *state)
                                        : psprintf("CASE WHEN %s THEN $3 END", update->by_which->condition));
 }
 
-static Node *predict_call(const LabelExpression *by_value, ParseState *state)
+/* Between batches others may drop a column, or give it another name. */
+static Node *column_of(const LabelUpdate *update, ParseState *state, const char *name)
 {
+    Node *const column = colNameToVar(state, name, false, -1);
+
+    if (column == NULL)
+        ereport(ERROR, (errcode(ERRCODE_UNDEFINED_COLUMN),
+                        errmsg("column \"%s\" of relation \"%s\" does not exist", name, update->relation->name)));
+    return column;
+}
+
+static Node *predict_call(const LabelUpdate *update, ParseState *state)
+{
+    const LabelExpression *const by_value = update->by_which;
     Const *const model = makeConst(by_value->model_type, -1, InvalidOid, -1, by_value->model, false, false);
     Const *const names = makeConst(TEXTARRAYOID, -1, InvalidOid, -1, by_value->names, false, false);
     RowExpr *const row = makeNode(RowExpr);
@@ -116,7 +120,7 @@ static Node *predict_call(const LabelExpression *by_value, ParseState *state)
     for (int i = 0; i < count; ++i) {
         char *const name = TextDatumGetCString(texts[i]);
 
-        row->args = lappend(row->args, colNameToVar(state, name, false, -1));
+        row->args = lappend(row->args, column_of(update, state, name));
         row->colnames = lappend(row->colnames, makeString(name));
     }
     row->row_typeid = RECORDOID;
@@ -155,25 +159,29 @@ static Node *new_label(const LabelUpdate *update, ParseState *state, bool in_whe
 static Node *label_changes(const LabelUpdate *update, ParseState *state)
 {
     List *const equal = list_make2(makeString(pstrdup("pg_catalog")), makeString(pstrdup("=")));
-    Expr *const distinct = make_op(state, equal, colNameToVar(state, update->column, false, -1),
+    Expr *const distinct = make_op(state, equal, column_of(update, state, update->column),
                                    new_label(update, state, true), state->p_last_srf, -1);
 
     NodeSetTag(distinct, T_DistinctExpr); /* the same struct as of the operator, as transformExpr() makes it */
     return (Node *)distinct;
 }
 
-/* A ParseParamRefHook: $1 is a row's new label, $2 whether it changes, $3 its label by value. */
+/* A ParseParamRefHook: $1 is a row's new label, $2 whether it changes, $3 its label by value, $4 and $5 are lists of
+ * rows. */
 static Node *label_call(ParseState *state, ParamRef *reference)
 {
     const LabelUpdate *const update = (const LabelUpdate *)state->p_ref_hook_state;
 
+    if (reference->number == 4)
+        return (Node *)makeConst(TIDARRAYOID, -1, InvalidOid, -1, update->ctids, false, false);
+    if (reference->number == 5)
+        return (Node *)makeConst(OIDARRAYOID, -1, InvalidOid, -1, update->tables, false, false);
     /* A schema can be renamed at any time, and another one can get its name. */
-    if (RelationGetRelid(state->p_target_relation) != update->relation->id)
+    if (linitial_node(RangeTblEntry, state->p_rtable)->relid != update->relation->id)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                        errmsg("relation \"%s\" was replaced during the fit",
-                               RelationGetRelationName(state->p_target_relation))));
+                        errmsg("relation \"%s\" was replaced during the fit", update->relation->name)));
     if (reference->number == 3)
-        return predict_call(update->by_which, state);
+        return predict_call(update, state);
     return reference->number == 1 ? new_label(update, state, false) : label_changes(update, state);
 }
 
@@ -200,16 +208,9 @@ static void warn_of_skipped(const TableRelation *relation, int64 changed, uint64
                                     (long long)updated)));
 }
 
-static void run_update(LabelUpdate *update)
+int table_execute_labels(LabelUpdate *update, const char *sql)
 {
-    const TableRelation *const relation = update->relation;
-    const char *const sql =
-        psprintf("UPDATE %s SET %s = $1 WHERE $2", relation->sql_name, quote_identifier(update->column));
-    const int nest_level = NewGUCNestLevel();
     SPIExecuteOptions options;
-
-    /* Rows in their order are found without a search. */
-    table_set_for_now("synchronize_seqscans", "off");
 
     memset(&options, 0, sizeof options);
     options.params = makeParamList(1);
@@ -219,20 +220,37 @@ static void run_update(LabelUpdate *update)
     if (OidIsValid(update->schema)) /* else nobody uses it, and it could not be sent to other servers */
     {
         options.params->paramFetch = fetch_lookup;
-        options.params->paramFetchArg = &update->lookup;
+        options.params->paramFetchArg = update->lookup;
     }
-    SPI_connect();
+    return SPI_execute_extended(sql, &options);
+}
 
-    const int code = SPI_execute_extended(sql, &options);
-
+void table_check_written(const TableRelation *relation, const char *sql, int code)
+{
     if (code == SPI_OK_REWRITTEN)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("cannot write labels into relation \"%s\"", relation->name),
                         errdetail("A rule replaces UPDATE on it.")));
     if (code != SPI_OK_UPDATE)
         elog(ERROR, "\"%s\" failed: %s", sql, SPI_result_code_string(code));
+}
+
+static void run_update(LabelUpdate *update)
+{
+    const TableRelation *const relation = update->relation;
+    const char *const sql =
+        psprintf("UPDATE %s SET %s = $1 WHERE $2", relation->sql_name, quote_identifier(update->column));
+    const int nest_level = NewGUCNestLevel();
+
+    /* Rows in their order are found without a search. */
+    table_set_for_now("synchronize_seqscans", "off");
+    SPI_connect();
+
+    const int code = table_execute_labels(update, sql);
+
+    table_check_written(relation, sql, code);
     AtEOXact_GUC(false, nest_level);
-    warn_of_skipped(relation, update->lookup.changed, SPI_processed);
+    warn_of_skipped(relation, update->lookup->changed, SPI_processed);
     SPI_finish();
 }
 
@@ -306,7 +324,8 @@ void table_write_by_value(const TableCall *call, const PgkmResult *result, const
                           const LabelTarget *target, Oid function)
 {
     TableRelation relation;
-    LabelUpdate update = {&relation, target->name, InvalidOid, true, by_value, {}};
+    LabelLookup lookup = {};
+    LabelUpdate update = {&relation, target->name, InvalidOid, true, by_value, &lookup, 0, 0};
 
     if (OidIsValid(function))
         update.schema = get_func_namespace(function);
@@ -317,11 +336,12 @@ void table_write_by_value(const TableCall *call, const PgkmResult *result, const
 void table_write_labels(const TableCall *call, const PgkmResult *result, const LabelTarget *target, Oid function)
 {
     TableRelation relation;
-    LabelUpdate update = {&relation, target->name, get_func_namespace(function), false, NULL, {}};
+    LabelLookup lookup = {};
+    LabelUpdate update = {&relation, target->name, get_func_namespace(function), false, NULL, &lookup, 0, 0};
 
     add_column(&relation, call, target, result, TABLE_UPDATE);
-    label_lookup_start(&update.lookup, call->rows, result == NULL ? NULL : result->labels);
-    if (update.lookup.changed > 0)
+    label_lookup_start(&lookup, call->rows, result == NULL ? NULL : result->labels);
+    if (lookup.changed > 0)
         run_update(&update);
 }
 
@@ -334,4 +354,33 @@ void table_read_for_update(TableCall *call, LabelTarget *target, TableWish wish,
     wish.label = target->missing ? NULL : &label;
     wish.need_ctid = true;
     table_call_read(call, function, wish);
+}
+
+void table_begin_batches(TableCall *call, LabelTarget *target, const char *function)
+{
+    check_may_write(call->arguments.relation, function);
+    if (node_rows_elsewhere(call->arguments.relation))
+        ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+                        errmsg("%s cannot label rows of other servers", function), errhint("Use kmeans_cluster.")));
+    PushActiveSnapshot(GetTransactionSnapshot());
+    call->own_snapshot = true;
+    table_call_find(call, TABLE_UPDATE);
+    if (!table_may_read_ctid(&call->relation))
+        table_raise_denied(&call->relation, TABLE_LABEL_PRIVILEGES);
+    check_label_is_no_input(call, target->name);
+    label_target_check(target, &call->relation, call->request.k);
+}
+
+void table_prepare_batches(LabelTarget *target, Oid id, int64 k)
+{
+    TableRelation relation;
+
+    PushActiveSnapshot(GetTransactionSnapshot());
+    if (target->missing)
+        lock_for_update(&relation, id, TABLE_UPDATE);
+    else
+        table_relation_find(&relation, id, TABLE_UPDATE, true);
+    label_target_check(target, &relation, k);
+    label_target_prepare(target, &relation, k);
+    PopActiveSnapshot();
 }

@@ -63,6 +63,43 @@ struct LabelExpression {
 void table_write_by_value(const TableCall *call, const PgkmResult *result, const LabelExpression *by_value,
                           const LabelTarget *target, Oid function);
 
+/* A statement that finds or writes labels by value; made by table_write_in_batches alone outside of update.cpp. */
+struct LabelLookup;
+struct LabelUpdate {
+    const TableRelation *relation;
+    const char *column;
+    Oid schema; /* of our functions; InvalidOid: other servers, which lack them, take part, or other sessions write */
+    bool by_value;
+    const LabelExpression *by_which; /* by value; NULL: all labels are NULL */
+    LabelLookup *lookup;             /* not used without a schema */
+    Datum ctids;                     /* tid[]: rows that it is about; or 0 */
+    Datum tables;                    /* oid[]: the tables that these are in */
+};
+
+/* Runs it as the caller, between SPI_connect and SPI_finish: $1 is a row's new label, $2 whether it changes, $4 and $5
+ * are ctids and tables. Returns as SPI_execute. */
+int table_execute_labels(LabelUpdate *update, const char *sql);
+
+/* 55000 where that UPDATE was none. */
+void table_check_written(const TableRelation *relation, const char *sql, int code);
+
+/* What comes before the rows are read whose labels are to be written in batches: as table_read_for_update, but under
+ * the lock of a SELECT. 0A000 where rows lie on other servers. */
+void table_begin_batches(TableCall *call, LabelTarget *target, const char *function);
+
+/* Adds the column where it is missing, for k labels, in a transaction of its own, which has begun. Checks anew what
+ * stands against writing it, as others may have changed it. */
+void table_prepare_batches(LabelTarget *target, Oid relation, int64 k);
+
+/* Writes labels by value where a row has another one, at most so many rows in a transaction, and commits each; between
+ * SPI_connect_ext and SPI_finish, without an active snapshot. Returns how many labels it wrote. A WARNING where some
+ * are left. */
+int64 table_write_in_batches(Oid relation, const char *column, const LabelExpression *by_value, int64 rows,
+                             int32 batch_rows);
+
+/* Ends the transaction and begins another one, in such a frame of SPI. */
+void table_next_transaction(void);
+
 /* The function of that name and these arguments in a schema. */
 Oid table_find_function(Oid schema, const char *name, const Oid *types, int count);
 

@@ -83,6 +83,8 @@ TupleDesc pgkm_result_tupdesc(FunctionCallInfo fcinfo, const PgkmCompositeType *
 
     if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
         elog(ERROR, "function must return %s", type->name);
+    if (tupdesc->tdtypeid == RECORDOID)
+        tupdesc = lookup_rowtype_tupdesc_copy(TupleDescAttr(tupdesc, 0)->atttypid, -1);
     pgkm_check_type(tupdesc, type);
     return BlessTupleDesc(tupdesc);
 }

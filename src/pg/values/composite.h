@@ -80,8 +80,8 @@ struct PgkmCompositeType {
 /* 42804 when a type is not as the extension made it. */
 void pgkm_check_type(TupleDesc tupdesc, const PgkmCompositeType *type);
 
-/* The row type that a function returns, which has to be `type`, in CurrentMemoryContext. 42804 when
- * it has been altered. */
+/* The row type that a function returns, or a procedure in the first column of its row, which has to be `type`, in
+ * CurrentMemoryContext. 42804 when it has been altered. */
 TupleDesc pgkm_result_tupdesc(FunctionCallInfo fcinfo, const PgkmCompositeType *type);
 
 /* Takes a composite datum apart into type->count fields, which point into it (or into its detoasted
