@@ -49,13 +49,14 @@ void pgkm_model_check_size(const PgkmRequest *request, int64 k, int64 n)
     const int64 clusters = Min(k, n);
     const int32 d = request->points.d;
     /* Sizes, sums and parents beside the centroids, center, scale and fills, and what headers take. */
-    const int64 each = (int64)d + (request->algorithm == PGKM_TREE ? 3 : 2);
+    const bool is_tree = request->algorithm == PGKM_TREE;
+    const int64 each = (int64)d + (is_tree ? 3 : 2);
     const int64 values = clusters * each + 3 * (int64)d + 100;
 
     if (values > (int64)(MaxAllocSize / sizeof(double)))
         ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
                         errmsg("a model of %s of %s exceeds the maximum size of a value",
-                               pgkm_counted(clusters, "cluster"), pgkm_counted(d, "feature"))));
+                               pgkm_counted(clusters, is_tree ? "node" : "cluster"), pgkm_counted(d, "feature"))));
 }
 
 Datum pgkm_model_build(const PgkmResult *result, const PgkmRequest *request, PgkmValue origin, const double *fills,
