@@ -104,7 +104,9 @@ CREATE TYPE kmeans_options AS (
     max_size       double precision,
     batch_size     integer,
     init_model     kmeans_model,
-    max_radius     double precision
+    max_radius     double precision,
+    min_sizes      double precision[],
+    max_sizes      double precision[]
 );
 COMMENT ON TYPE kmeans_options IS 'how to cluster; made by the function kmeans_options()';
 
@@ -122,7 +124,9 @@ CREATE FUNCTION kmeans_options(
     max_size       double precision   DEFAULT NULL,
     batch_size     integer            DEFAULT NULL,
     init_model     kmeans_model       DEFAULT NULL,
-    max_radius     double precision   DEFAULT 0
+    max_radius     double precision   DEFAULT 0,
+    min_sizes      double precision[] DEFAULT NULL,
+    max_sizes      double precision[] DEFAULT NULL
 ) RETURNS kmeans_options
 AS 'MODULE_PATHNAME', 'pgkm_kmeans_options'
 LANGUAGE C IMMUTABLE PARALLEL SAFE COST 10;
@@ -967,6 +971,8 @@ BEGIN
         ('kmeans_options.refine', 'whether better optima are searched for'),
         ('kmeans_options.min_size', 'least rows of each cluster; below 1 a share of all rows'),
         ('kmeans_options.max_size', 'most rows of each cluster; below 1 a share of all rows'),
+        ('kmeans_options.min_sizes', 'least rows of each cluster in its order; NULL: min_size for all'),
+        ('kmeans_options.max_sizes', 'most rows of each cluster in its order; NULL: max_size for all'),
         ('kmeans_options.batch_size', 'rows of a mini-batch; NULL: iterations over all rows'),
         ('kmeans_options.init_model', 'model from which the fit goes on, in its units'),
         ('kmeans_options.max_radius', 'clusters are added until each row is so near to its centroid; 0: no limit'),

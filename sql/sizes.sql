@@ -59,6 +59,29 @@ SELECT (kmeans(ARRAY[x], 5, kmeans_options(max_size => 2))).size FROM generate_s
 SELECT (kmeans(CASE WHEN x > 4 THEN ARRAY[x] END, 2, kmeans_options(min_size => 3))).size FROM generate_series(1, 10) AS x;
 SELECT (kmeans(ARRAY[x], 2, kmeans_options(min_size => 1))) IS NULL AS no_rows FROM generate_series(1, 0) AS x;
 
+-- bounds of each cluster, in its order; widest bounds go to the centroid that most rows are near
+SELECT o, m.size FROM unnest(ARRAY['{}', '{"hi":[100,2000,900]}', '{"lo":[100,2000,900]}', '{"lo":[0.1,0,900],"hi":[0,0.4,1200]}', '{"hi":[900,1400,700]}', '{"lo":[0,0,0],"hi":[0,0,0]}']::jsonb[]) AS o,
+    LATERAL kmeans_fit('size_rows', '{x,y}', 3, options => kmeans_options(min_sizes => (SELECT array_agg(v::float8 ORDER BY i) FROM jsonb_array_elements_text(o->'lo') WITH ORDINALITY AS e (v, i)),
+        max_sizes => (SELECT array_agg(v::float8 ORDER BY i) FROM jsonb_array_elements_text(o->'hi') WITH ORDINALITY AS e (v, i)))) AS m;
+-- the same bounds for all are the scalar ones, to the bit; an array beside a number
+SELECT to_jsonb(a) - 'origin' = to_jsonb(b) - 'origin' AS same
+FROM kmeans_fit('size_rows', '{x,y}', 4, options => kmeans_options(init => 'first', min_size => 700, max_size => 0.26)) AS a,
+    kmeans_fit('size_rows', '{x,y}', 4, options => kmeans_options(init => 'first', min_sizes => '{700,700,700,700}', max_sizes => '{0.26,0.26,0.26,780}')) AS b;
+SELECT (kmeans(ARRAY[x], 3, kmeans_options(min_size => 2, max_sizes => '{9,3,5}', init_centroids => '{{0},{9},{20}}'))).size FROM generate_series(1, 12) AS x;
+-- a cluster that is known before keeps its place: centroids of one's own, a model, the first rows, the optimum of one feature
+SELECT o, (SELECT (kmeans(ARRAY[x], 3, kmeans_options(init => coalesce(o->>'init', 'auto'), max_sizes => '{2,2,6}',
+    init_centroids => CASE WHEN o ? 'own' THEN '{{9},{5},{1}}'::float8[] END, init_model => CASE WHEN o ? 'model' THEN kmeans_model('{{1},{9},{5}}') END))).centroids FROM generate_series(1, 10) AS x) AS centroids
+FROM unnest(ARRAY['{"own":1}', '{"model":1}', '{"init":"first"}', '{"init":"optimal"}']::jsonb[]) AS o;
+-- every assignment of eight rows to three clusters, tried: none within the bounds is better
+SELECT bounds, size, abs(inertia - (SELECT min(total) FROM (
+    SELECT sum((x - centroids[c + 1][1]) ^ 2) AS total, bool_and(n <= bounds[c + 1]) AND count(DISTINCT c) = 3 AS within
+    FROM (SELECT code, x, c, count(*) OVER (PARTITION BY code, c) AS n
+          FROM generate_series(0, 6560) AS code, unnest('{1,2,4,4.5,7,11,12,30}'::float8[]) WITH ORDINALITY AS r (x, i), LATERAL (SELECT code / (3 ^ (i - 1))::integer % 3 AS c) AS s) AS t
+    GROUP BY code) AS t WHERE within)) < 1e-9 AS best
+FROM (VALUES ('{4,2,3}'::float8[]), ('{2,2,4}'), ('{1,8,2}')) AS v (bounds), LATERAL (SELECT (kmeans(ARRAY[x], 3, kmeans_options(max_sizes => bounds))).* FROM unnest('{1,2,4,4.5,7,11,12,30}'::float8[]) AS x) AS m;
+-- groups of one call, any order
+SELECT part, (kmeans(ARRAY[x, y], 3, kmeans_options(max_sizes => '{200,0.3,600}') ORDER BY md5(id::text))).size FROM size_rows GROUP BY part ORDER BY part;
+
 -- what cannot be
 \set VERBOSITY terse
 SELECT kmeans_fit('size_rows', '{x,y}', 7, options => kmeans_options(min_size => 500));
@@ -92,6 +115,25 @@ SELECT kmeans_options(min_size => 0);
 SELECT kmeans_options(max_size => -1);
 SELECT kmeans_options(max_size => 1.5);
 SELECT kmeans_options(max_size => 'NaN');
+SELECT o, (kmeans(ARRAY[x], 3, kmeans_options(min_sizes => o))).size FROM unnest(ARRAY['{1,2,2}', '{2,2,2}']) AS t, LATERAL (SELECT t::float8[] AS o) AS s, generate_series(1, 5) AS x GROUP BY o;
+SELECT kmeans(ARRAY[x], 3, kmeans_options(max_sizes => '{1,1,2}')) FROM generate_series(1, 5) AS x;
+SELECT kmeans(ARRAY[x], 3, kmeans_options(min_sizes => '{1,2,1}', max_sizes => '{5,1,5}')) FROM generate_series(1, 5) AS x;
+SELECT kmeans(ARRAY[x], 3, kmeans_options(max_sizes => '{2,2}')) FROM generate_series(1, 5) AS x;
+SELECT kmeans(ARRAY[x], 3, kmeans_options(max_sizes => '{2,2,2,2}')) FROM generate_series(1, 5) AS x;
+SELECT kmeans(ARRAY[x], 3, kmeans_options(max_sizes => '{2,2,2}')) FROM generate_series(1, 2) AS x;
+SELECT kmeans_options(max_sizes => '{2,NULL,2}');
+SELECT kmeans_options(max_sizes => '{}');
+SELECT kmeans_options(max_sizes => '{{2,2}}');
+SELECT kmeans_options(min_sizes => '{2,-1}');
+SELECT kmeans_options(min_sizes => '{2,1.5}');
+SELECT kmeans_options(min_sizes => '{2,NaN}');
+SELECT kmeans_options(min_sizes => '{2,2}', min_size => 3);
+SELECT kmeans_options(max_sizes => '{2,2}', max_size => 3);
+SELECT kmeans_options(max_sizes => '{2,2}', batch_size => 3);
+SELECT kmeans_options(max_sizes => '{2,2}', max_radius => 3);
+SELECT kmeans_sweep('size_rows', '{x,y}', 2, 3, options => kmeans_options(max_sizes => '{2000,2000}'));
+SELECT kmeans_tree('size_rows', '{x,y}', '2', options => kmeans_options(max_sizes => '{2000,2000}'));
+SELECT kmeans_fit('size_rows', '{x,y}', 2, weight => 'id', options => kmeans_options(max_sizes => '{2000,2000}'));
 SELECT kmeans_fit('size_rows', '{x,y}', 3, options => kmeans_options(min_size => 10, batch_size => 100));
 SELECT (gmm_options(min_size => 3)).tol;
 \set VERBOSITY default

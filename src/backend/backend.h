@@ -188,7 +188,7 @@ typedef struct PgkmFitParams {
     int32_t max_iter;
 } PgkmFitParams;
 
-/* How many rows each of k clusters has: least >= 1, and k * least <= n_rows <= k * most. */
+/* How many rows a cluster has: least >= 1; over all k clusters: sum of least <= n_rows <= sum of most. */
 typedef struct PgkmSizeBounds {
     int64_t least;
     int64_t most;
@@ -311,9 +311,9 @@ typedef struct PgkmBackend {
     PgkmStatus (*reduce)(PgkmData *data, const PgkmProblem *problems, int64_t n_problems,
                          const PgkmReduction *reduction, PgkmReduced *reduced, PgkmError *error);
 
-    /* fit() with bounds[i] for the clusters of problems[i], whose rows have no weights; then assignments[i].labels, not
-     * NULL, are the cheapest within the bounds under the last centroids. Without params: what else assignments[i]
-     * wants, over rows with these labels. NULL: left to the CPU. */
+    /* fit() with a bound for each cluster, problem after problem, whose rows have no weights; then
+     * assignments[i].labels, not NULL, are the cheapest within the bounds under the last centroids. Without params:
+     * what else assignments[i] wants, over rows with these labels. NULL: left to the CPU. */
     PgkmStatus (*fit_sizes)(PgkmData *data, PgkmProblem *problems, int64_t n_problems, const PgkmFitParams *params,
                             const PgkmSizeBounds *bounds, PgkmAssignment *assignments, PgkmError *error);
 } PgkmBackend;

@@ -75,9 +75,11 @@ typedef struct PgkmOptions {
     int32_t standardize;
     int32_t refine; /* 1: each run goes on to look for a better optimum (engine/kmeans/refine.hpp) */
     /* Bounds of the rows of each cluster (cpu/sizes): whole numbers, below 1 shares of all rows; 0: none. Not with
-     * weights, mini-batches and other servers. */
+     * weights, mini-batches and other servers. Either the same for all clusters, or k, one for each. */
     double min_size;
     double max_size;
+    PgkmGiven min_sizes;
+    PgkmGiven max_sizes;
     double max_radius;  /* no row is farther from its centroid (engine/kmeans/radius.hpp); 0: no limit */
     int32_t batch_size; /* rows of a mini-batch (engine/kmeans/batches.hpp); 0: iterations over all rows */
     /* Where the fit goes on: centroids and units. Metric and standardize are the model's, init_centroids not given. */
@@ -87,6 +89,9 @@ typedef struct PgkmOptions {
 /* The defaults: init auto, n_init 1, max_iter 300, tol 1e-4, seed 0, l2, not standardized, not refined, sizes
  * unbounded, no radius, no batches, no model. */
 void pgkm_options_default(PgkmOptions *options);
+
+/* The name of an option that bounds clusters, of those that are given; NULL: none is. */
+const char *pgkm_bound_given(const PgkmOptions *options);
 
 /* gmm_options(...): names and meanings as in scikit-learn's GaussianMixture. */
 typedef struct PgkmMixtureOptions {

@@ -43,11 +43,11 @@ class FittedRows : public SeededRows {
         PgkmProblem one = problem(centroids);
         const PgkmFitParams params = {PGKM_L2, 2};
         const std::int64_t fair = n() / one.k;
-        const PgkmSizeBounds bounds = {fair - 5, fair + 5};
+        const std::vector<PgkmSizeBounds> bounds(static_cast<std::size_t>(one.k), {fair - 5, fair + 5});
         std::vector<std::int32_t> labels(static_cast<std::size_t>(n()));
         PgkmAssignment wanted = {};
         wanted.labels = labels.data();
-        status = table_->fit_sizes(data_, &one, 1, &params, &bounds, &wanted, &error_);
+        status = table_->fit_sizes(data_, &one, 1, &params, bounds.data(), &wanted, &error_);
         return labels;
     }
 };

@@ -36,7 +36,7 @@ std::vector<std::int64_t> sizes_of(const PgkmResult &result)
 // What the inertia could fall by, relative to it: an assignment is the cheapest within its bounds where no circle of
 // moves between clusters costs less than nothing. The last node is the outside, which takes a row from a cluster that
 // may have fewer and gives one to a cluster that may have more.
-bool can_be_improved(const Values &rows, const PgkmResult &result, std::int64_t least, std::int64_t most)
+bool can_be_improved(const Values &rows, const PgkmResult &result, const std::vector<PgkmSizeBounds> &bounds)
 {
     const std::int32_t d = result.d, k = result.k;
     const std::size_t nodes = static_cast<std::size_t>(k) + 1;
@@ -51,9 +51,9 @@ bool can_be_improved(const Values &rows, const PgkmResult &result, std::int64_t 
     }
     const std::vector<std::int64_t> sizes = sizes_of(result);
     for (std::size_t j = 0; j + 1 < nodes; ++j) {
-        if (sizes[j] < most)
+        if (sizes[j] < bounds[j].most)
             cost[j][nodes - 1] = 0.0; // a path ends there
-        if (sizes[j] > least)
+        if (sizes[j] > bounds[j].least)
             cost[nodes - 1][j] = 0.0; // one begins there
     }
     const double tolerance = 1e-9 * (result.inertia + 1e-300);
@@ -85,7 +85,7 @@ void expect_optimum(const PgkmRequest &request, const Values &rows)
     const FitRun run(request);
     ASSERT_EQ(run.error.status, PGKM_OK) << run.error.text;
     const PgkmResult &result = run.result;
-    const PgkmSizeBounds bounds = pgkm::size_bounds(request.kmeans, result.n, request.k);
+    const std::vector<PgkmSizeBounds> bounds = pgkm::size_bounds(request.kmeans, result.n, request.k);
     const std::vector<std::int64_t> sizes = sizes_of(result);
     ASSERT_EQ(result.k, std::min(request.k, result.n));
     double inertia = 0.0;
@@ -97,10 +97,10 @@ void expect_optimum(const PgkmRequest &request, const Values &rows)
     EXPECT_NEAR(result.inertia, inertia, 1e-9 * inertia);
     for (std::size_t j = 0; j < sizes.size(); ++j) {
         EXPECT_EQ(result.sizes[j], sizes[j]);
-        EXPECT_GE(sizes[j], bounds.least);
-        EXPECT_LE(sizes[j], bounds.most);
+        EXPECT_GE(sizes[j], bounds[j].least);
+        EXPECT_LE(sizes[j], bounds[j].most);
     }
-    EXPECT_FALSE(can_be_improved(rows, result, bounds.least, bounds.most));
+    EXPECT_FALSE(can_be_improved(rows, result, bounds));
 }
 
 // Kinds of rows: two clouds of different size, a cube, integers that repeat, values over many decades.
@@ -138,6 +138,31 @@ TEST(Sizes, NoAssignmentIsCheaper)
                     expect_optimum(request, rows);
                 }
             }
+}
+
+PgkmGiven given(const Values &values)
+{
+    return {values.data(), 1, {static_cast<std::int32_t>(values.size())}};
+}
+
+TEST(Sizes, BoundsOfEachCluster)
+{
+    Draws draws(10);
+    for (int kind = 0; kind < 4; ++kind)
+        for (const std::int64_t n : {300, 20000}) {
+            const Values rows = rows_of(kind, n, 2, draws);
+            const Values least = {0.05, 0.0, 0.2, 0.1}, most = {0.1, 0.0, 0.3, 0.25};
+            for (const auto &[low, high] : {std::pair{true, true}, {true, false}, {false, true}}) {
+                SCOPED_TRACE(std::to_string(kind) + " " + std::to_string(n) + " " + std::to_string(low));
+                PgkmRequest request = bounded(rows, 2, 4, 0.0, 0.0);
+                request.kmeans.max_iter = 5;
+                if (low)
+                    request.kmeans.min_sizes = given(least);
+                if (high)
+                    request.kmeans.max_sizes = given(most);
+                expect_optimum(request, rows);
+            }
+        }
 }
 
 // Prices are found for samples first.
@@ -251,8 +276,9 @@ TEST(Sizes, BoundsAsRows)
         pgkm_options_default(&options);
         options.min_size = least;
         options.max_size = most;
-        const PgkmSizeBounds found = pgkm::size_bounds(options, n, k);
-        return std::pair(found.least, found.most);
+        const std::vector<PgkmSizeBounds> found = pgkm::size_bounds(options, n, k);
+        EXPECT_EQ(std::ssize(found), k);
+        return std::pair(found[0].least, found[0].most);
     };
     EXPECT_EQ(bounds(0.07, 0.0, 100, 5), std::pair(std::int64_t{7}, std::int64_t{100}));
     EXPECT_EQ(bounds(0.0, 0.29, 100, 5), std::pair(std::int64_t{1}, std::int64_t{29}));

@@ -21,7 +21,7 @@ constexpr double negligible = 1e-9;
 } // namespace
 
 template <typename T>
-Balancer<T>::Balancer(const Rows<T> &rows, const RowNumber *order, const PgkmSizeBounds &bounds)
+Balancer<T>::Balancer(const Rows<T> &rows, const RowNumber *order, const PgkmSizeBounds *bounds)
     : rows_(rows, order), bounds_(bounds), prices_(at(rows.k), 0.0), labels_(rows_.budget(), at(rows.n)),
       squares_(rows_.budget(), at(rows.n)), room_(rows_.budget(), at(rows.n)),
       floors_(rows_.budget(), at(rows.k) * at(rows.k)), costs_(at(rows.k))
@@ -38,12 +38,15 @@ void Balancer<T>::assign(const T *centroids, std::int32_t *labels)
 
 // For the first `count` places.
 template <typename T>
-PgkmSizeBounds Balancer<T>::bounds_of(std::int64_t count) const
+std::vector<PgkmSizeBounds> Balancer<T>::bounds_of(std::int64_t count) const
 {
     const auto part = [&](std::int64_t rows) { return Int128{rows} * count; };
     const std::int64_t n = rows_.n();
-    return {static_cast<std::int64_t>(part(bounds_.least) / n),
-            static_cast<std::int64_t>((part(bounds_.most) + n - 1) / n)};
+    std::vector<PgkmSizeBounds> bounds(bounds_, bounds_ + rows_.k());
+    for (PgkmSizeBounds &of_cluster : bounds)
+        of_cluster = {static_cast<std::int64_t>(part(of_cluster.least) / n),
+                      static_cast<std::int64_t>((part(of_cluster.most) + n - 1) / n)};
+    return bounds;
 }
 
 // A price that is only what rounding left of 0 would have its cluster filled up, or emptied, at no gain.

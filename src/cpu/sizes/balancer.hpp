@@ -16,8 +16,8 @@ namespace pgkm::cpu {
 template <typename T>
 class Balancer : private RowCosts {
   public:
-    // order: the rows in canonical order.
-    Balancer(const Rows<T> &rows, const RowNumber *order, const PgkmSizeBounds &bounds);
+    // order: the rows in canonical order; bounds: k.
+    Balancer(const Rows<T> &rows, const RowNumber *order, const PgkmSizeBounds *bounds);
 
     // labels[i], of n: the cluster of row i, for these centroids (k x d).
     void assign(const T *centroids, std::int32_t *labels);
@@ -29,15 +29,15 @@ class Balancer : private RowCosts {
     void hold(std::int64_t bytes) override;
     void poll() const override { rows_.poll(); }
 
-    PgkmSizeBounds bounds_of(std::int64_t count) const;
+    std::vector<PgkmSizeBounds> bounds_of(std::int64_t count) const;
     void forget_small_prices();
     Network begin(std::int64_t count);
     void find_prices(std::int64_t count);
 
     PricedRows<T> rows_;
-    const PgkmSizeBounds bounds_;
-    std::vector<double> prices_;  // k
-    Buffer<std::int32_t> labels_; // of places
+    const PgkmSizeBounds *bounds_; // k
+    std::vector<double> prices_;   // k
+    Buffer<std::int32_t> labels_;  // of places
     Buffer<double> squares_, room_;
     Buffer<double> floors_; // k x k
     // Of the rows at work, the places that came to each cluster; some may have left.

@@ -11,6 +11,7 @@
 #include "cpu/fit/lloyd.hpp"
 #include "cpu/for_problems.hpp"
 #include "cpu/sizes/balancer.hpp"
+#include "numeric/index.hpp"
 
 namespace pgkm::cpu {
 namespace {
@@ -41,7 +42,7 @@ class Labelled : public Assigner<T> {
 template <typename T>
 class Balanced final : public Labelled<T> {
   public:
-    Balanced(const Rows<T> &rows, const RowNumber *order, const PgkmSizeBounds &bounds, std::int32_t *labels)
+    Balanced(const Rows<T> &rows, const RowNumber *order, const PgkmSizeBounds *bounds, std::int32_t *labels)
         : Labelled<T>(rows, labels), balancer_(rows, order, bounds), fresh_(labels)
     {
     }
@@ -54,7 +55,7 @@ class Balanced final : public Labelled<T> {
 
 template <typename T>
 void fit_problem(const Data &data, ThreadPool &pool, PgkmProblem &problem, std::int64_t index,
-                 const PgkmFitParams &params, const PgkmSizeBounds &bounds, Buffer<RowNumber> &order,
+                 const PgkmFitParams &params, const PgkmSizeBounds *bounds, Buffer<RowNumber> &order,
                  std::int32_t *labels)
 {
     const Rows<T> rows(data, pool, problem);
@@ -74,14 +75,17 @@ void fit_sizes(Data &data, PgkmProblem *problems, std::int64_t n_problems, const
                const PgkmSizeBounds *bounds, PgkmAssignment *assignments)
 {
     std::vector<Buffer<RowNumber> *> orders; // their map is one thread's
-    for (std::int64_t p = 0; p < n_problems; ++p)
+    std::vector<const PgkmSizeBounds *> bounds_of;
+    for (std::int64_t p = 0; p < n_problems; bounds += problems[p++].k) {
         orders.push_back(&data.row_orders[{problems[p].first_row, problems[p].n_rows}]);
+        bounds_of.push_back(bounds);
+    }
     with_element(data.points, [&](auto element) {
         using T = decltype(element);
         for_problems(data, problems, n_problems, [&](std::int64_t p, ThreadPool &pool) {
             if (params != nullptr)
-                return fit_problem<T>(data, pool, problems[p], p, *params, bounds[p],
-                                      *orders[static_cast<std::size_t>(p)], assignments[p].labels);
+                return fit_problem<T>(data, pool, problems[p], p, *params, bounds_of[at(p)], *orders[at(p)],
+                                      assignments[p].labels);
             Labelled<T> labelled(Rows<T>(data, pool, problems[p]), assignments[p].labels);
             PgkmAssignment wanted = assignments[p];
             wanted.labels = nullptr;

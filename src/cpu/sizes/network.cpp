@@ -32,7 +32,7 @@ auto place_of(auto &arcs, std::int32_t to)
 
 } // namespace
 
-Network::Network(const PgkmSizeBounds &bounds, const std::vector<std::int64_t> &sizes,
+Network::Network(const std::vector<PgkmSizeBounds> &bounds, const std::vector<std::int64_t> &sizes,
                  const std::vector<double> &prices, double *floors)
     : bounds_(bounds), arcs_(sizes.size()), prices_(prices), floors_(floors), distances_(sizes.size() + 1),
       open_(sizes.size() + 1), before_(sizes.size() + 1)
@@ -41,9 +41,8 @@ Network::Network(const PgkmSizeBounds &bounds, const std::vector<std::int64_t> &
     std::int64_t all = 0, sent = 0;
     for (std::size_t j = 0; j < sizes.size(); ++j) {
         // A cluster that costs sends all that it may have, one that is paid for sends no more than it must.
-        const std::int64_t out = prices[j] > 0.0   ? bounds.most
-                                 : prices[j] < 0.0 ? bounds.least
-                                                   : std::clamp(sizes[j], bounds.least, bounds.most);
+        const auto [least, most] = bounds[j];
+        const std::int64_t out = prices[j] > 0.0 ? most : prices[j] < 0.0 ? least : std::clamp(sizes[j], least, most);
         sent_.push_back(out);
         surplus_.push_back(sizes[j] - out);
         all += sizes[j];
@@ -201,9 +200,9 @@ void Network::measure(std::int32_t to)
 double Network::least_cost(std::int32_t from, std::int32_t to)
 {
     if (from == outside())
-        return sent_[at(to)] > bounds_.least ? reduced(0.0, from, to) : infinity;
+        return sent_[at(to)] > bounds_[at(to)].least ? reduced(0.0, from, to) : infinity;
     if (to == outside())
-        return sent_[at(from)] < bounds_.most ? reduced(0.0, from, to) : infinity;
+        return sent_[at(from)] < bounds_[at(from)].most ? reduced(0.0, from, to) : infinity;
     return reduced(floors(from)[to], from, to);
 }
 
@@ -265,7 +264,7 @@ bool Network::path_is_free()
     for (std::size_t i = 0; i + 1 < path_.size(); ++i) {
         const std::int32_t from = path_[i + 1], to = path_[i];
         if (from == outside() || to == outside()) {
-            if (from == outside() ? sent_[at(to)] <= bounds_.least : sent_[at(from)] >= bounds_.most)
+            if (from == outside() ? sent_[at(to)] <= bounds_[at(to)].least : sent_[at(from)] >= bounds_[at(from)].most)
                 return false;
             continue;
         }

@@ -1,7 +1,7 @@
 // network.hpp - moves rows between clusters until every size is within its bounds, at the least cost.
 //
 // Which rows go to which clusters is a transportation problem. Its nodes are the clusters and one more, the outside:
-// cluster j sends between `least` and `most` of its rows there. Each cluster has a price. A row lies where its squared
+// cluster j sends as many rows there as its bounds allow. Each cluster has a price. A row lies where its squared
 // distance plus the price is least, so that assignment is the cheapest of those with the same sizes. From there rows
 // move along cheapest paths from clusters with too many to clusters with too few, and prices rise so that this remains
 // true (Ahuja, Magnanti, Orlin: Network Flows, 1993, sections 9.7 and 9.8). One search finds the cheapest paths to all
@@ -46,10 +46,10 @@ class RowCosts {
 
 class Network {
   public:
-    // prices: k, under which the rows of these sizes are where they cost least. floors: k x k, what a move from cluster
-    // j to l costs at least; floors[j * k + l] stays the caller's, and is written to.
-    Network(const PgkmSizeBounds &bounds, const std::vector<std::int64_t> &sizes, const std::vector<double> &prices,
-            double *floors);
+    // bounds: k. prices: k, under which the rows of these sizes are where they cost least. floors: k x k, what a move
+    // from cluster j to l costs at least; floors[j * k + l] stays the caller's, and is written to.
+    Network(const std::vector<PgkmSizeBounds> &bounds, const std::vector<std::int64_t> &sizes,
+            const std::vector<double> &prices, double *floors);
 
     // Rows that are too many somewhere. None: all sizes are within their bounds.
     std::int64_t excess() const;
@@ -86,7 +86,7 @@ class Network {
     bool path_is_free();
     void take_step(std::int32_t from, std::int32_t to);
 
-    PgkmSizeBounds bounds_;
+    std::vector<PgkmSizeBounds> bounds_;
     std::vector<std::vector<Arc>> arcs_; // of each cluster, those that were asked for, ascending
     std::vector<double> prices_;         // k + 1
     double *floors_;                     // k x k

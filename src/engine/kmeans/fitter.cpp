@@ -6,6 +6,8 @@
 #include <iterator>
 #include <map>
 #include <memory>
+#include <numeric>
+#include <utility>
 
 #include "cpu/cpu_backend.hpp"
 #include "engine/kmeans/batches.hpp"
@@ -232,7 +234,10 @@ class Fitter {
         std::vector<Assigned> assigned(problems().size());
         for (std::size_t p = 0; p < assigned.size(); ++p) {
             keep_all(problems()[p], fits_.centroids[p]);
-            bounds.push_back(size_bounds(task_.options, problems()[p].n_rows, problems()[p].k));
+            const std::vector<PgkmSizeBounds> some = size_bounds(task_.options, problems()[p].n_rows, problems()[p].k);
+            if (bounds_differ(task_.options) && !has_known_order())
+                deal_out(some, problems()[p], fits_.centroids[p]);
+            bounds.insert(bounds.end(), some.begin(), some.end());
             assigned[p].labels.resize(at(problems()[p].n_rows));
         }
         const auto run = [&](const PgkmFitParams *iterations) {
@@ -247,6 +252,38 @@ class Fitter {
             want_model(problems()[p], assigned[p]);
         run(nullptr);
         return models_of(assigned);
+    }
+
+    // Whether the user knows which cluster is which before the fit.
+    bool has_known_order() const
+    {
+        const PgkmInit init = task_.options.init;
+        return centroids_are_given(task_.options) ||
+               (task_.options.refine == 0 && (init == PGKM_INIT_FIRST || init == PGKM_INIT_OPTIMAL));
+    }
+
+    // Drawn centroids change places: the one that most rows are near gets the widest bounds, and so on.
+    void deal_out(const std::vector<PgkmSizeBounds> &bounds, const PgkmProblem &problem, std::vector<T> &centroids)
+    {
+        std::vector<PgkmProblem> some = {problem};
+        std::vector<Assigned> near(1);
+        near[0].masses.resize(bounds.size());
+        fits_.assign(some, near);
+        const auto ranked = [&](auto &&is_above) {
+            std::vector<std::size_t> numbers(bounds.size());
+            std::iota(numbers.begin(), numbers.end(), 0);
+            std::stable_sort(numbers.begin(), numbers.end(), is_above);
+            return numbers;
+        };
+        const auto clusters =
+            ranked([&](std::size_t a, std::size_t b) { return join(near[0].masses[a]) > join(near[0].masses[b]); });
+        const auto places = ranked([&](std::size_t a, std::size_t b) {
+            return std::pair(bounds[a].most, bounds[a].least) > std::pair(bounds[b].most, bounds[b].least);
+        });
+        const std::vector<T> before = centroids;
+        for (std::size_t i = 0; i < bounds.size(); ++i)
+            std::copy_n(before.begin() + static_cast<std::ptrdiff_t>(clusters[i]) * rows_.d(), rows_.d(),
+                        centroids.begin() + static_cast<std::ptrdiff_t>(places[i]) * rows_.d());
     }
 
     // For what other backends leave to the CPU.

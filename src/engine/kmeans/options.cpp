@@ -7,6 +7,7 @@
 
 #include "numeric/contract.hpp"
 #include "numeric/error.hpp"
+#include "numeric/index.hpp"
 
 namespace pgkm {
 namespace {
@@ -58,6 +59,13 @@ void check_init_centroids(const PgkmGiven &given, std::int64_t k, std::int32_t d
     check_finite(given, "init_centroids");
 }
 
+void check_of_each(const PgkmGiven &given, std::int64_t k, const char *option)
+{
+    if (given.dimensions > 0 && (given.dimensions != 1 || given.extent[0] != k))
+        throw Error(PGKM_INVALID, std::string("option ") + option + " must be an array of " + std::to_string(k) +
+                                      " values, one for each cluster");
+}
+
 void check_init_model(const PgkmOptions &options, std::int64_t k, std::int32_t d)
 {
     const PgkmGivenModel &model = options.init_model;
@@ -91,19 +99,40 @@ PgkmInit init_of(const PgkmOptions &options, double n, double d, double k)
     return n * d * std::min(n, k) <= most_greedy ? PGKM_INIT_KMEANS_PLUS_PLUS : PGKM_INIT_KMEANS_PARALLEL;
 }
 
-PgkmSizeBounds size_bounds(const PgkmOptions &options, std::int64_t n, std::int64_t k)
+std::vector<PgkmSizeBounds> size_bounds(const PgkmOptions &options, std::int64_t n, std::int64_t k)
 {
-    const PgkmSizeBounds bounds = {least_of(options.min_size, n), most_of(options.max_size, n)};
-    if (options.min_size != 0.0 && options.max_size != 0.0 && bounds.least > bounds.most)
-        throw Error(PGKM_INVALID, "option min_size (" + std::to_string(bounds.least) +
-                                      " rows) must not be above max_size (" + std::to_string(bounds.most) + " rows)");
-    if (options.min_size != 0.0 && bounds.least > n / k)
+    const PgkmSizeBounds same = {least_of(options.min_size, n), most_of(options.max_size, n)};
+    if (options.min_size != 0.0 && options.max_size != 0.0 && same.least > same.most)
+        throw Error(PGKM_INVALID, "option min_size (" + std::to_string(same.least) +
+                                      " rows) must not be above max_size (" + std::to_string(same.most) + " rows)");
+    if (options.min_size != 0.0 && same.least > n / k)
         throw Error(PGKM_INVALID, "option min_size is too large: " + clusters(k) + " of at least " +
-                                      std::to_string(bounds.least) + " rows cannot be made of " + rows(n));
+                                      std::to_string(same.least) + " rows cannot be made of " + rows(n));
     const std::int64_t found = std::min(n, k); // as many as there are without bounds
-    if (bounds.most < (n - 1) / found + 1)
+    if (same.most < (n - 1) / found + 1)
         throw Error(PGKM_INVALID, "option max_size is too small: " + clusters(found) + " of at most " +
-                                      std::to_string(bounds.most) + " rows cannot hold " + rows(n));
+                                      std::to_string(same.most) + " rows cannot hold " + rows(n));
+    if (!bounds_differ(options) && !centroids_are_given(options))
+        return std::vector<PgkmSizeBounds>(at(found), same);
+    check_of_each(options.min_sizes, k, "min_sizes");
+    check_of_each(options.max_sizes, k, "max_sizes");
+    std::vector<PgkmSizeBounds> bounds(at(k), same);
+    std::int64_t least = 0, most = 0;
+    for (std::size_t j = 0; j < bounds.size(); ++j) {
+        if (options.min_sizes.dimensions > 0)
+            bounds[j].least = least_of(options.min_sizes.values[j], n);
+        if (options.max_sizes.dimensions > 0)
+            bounds[j].most = most_of(options.max_sizes.values[j], n);
+        if (bounds[j].least > bounds[j].most)
+            throw Error(PGKM_INVALID, "cluster " + std::to_string(j) + " cannot have at least " +
+                                          rows(bounds[j].least) + " and at most " + rows(bounds[j].most));
+        least += bounds[j].least;
+        most += bounds[j].most;
+    }
+    if (least > n)
+        throw Error(PGKM_INVALID, clusters(k) + " of at least " + rows(least) + " in all cannot be made of " + rows(n));
+    if (most < n)
+        throw Error(PGKM_INVALID, clusters(k) + " of at most " + rows(most) + " in all cannot hold " + rows(n));
     return bounds;
 }
 
@@ -127,7 +156,7 @@ void check_options(const PgkmOptions &options, std::int64_t k, std::int32_t d)
     if (options.batch_size > 0 && options.refine != 0)
         throw Error(PGKM_INVALID, "option refine must be false with batch_size");
     if (options.batch_size > 0 && sizes_are_bounded(options))
-        throw Error(PGKM_INVALID, "option batch_size must be null with min_size or max_size");
+        throw Error(PGKM_INVALID, std::string("option batch_size must be null with ") + pgkm_bound_given(&options));
     if (options.batch_size > 0 && (options.init == PGKM_INIT_FIRST || options.init == PGKM_INIT_OPTIMAL))
         throw Error(PGKM_INVALID, "option init must not be 'first' or 'optimal' with batch_size");
     if (options.init == PGKM_INIT_OPTIMAL && d != 1)
@@ -135,7 +164,7 @@ void check_options(const PgkmOptions &options, std::int64_t k, std::int32_t d)
     if (!(options.max_radius >= 0.0) || std::isinf(options.max_radius))
         throw Error(PGKM_INVALID, "option max_radius must be a finite number of at least 0");
     if (options.max_radius > 0.0 && (options.batch_size > 0 || sizes_are_bounded(options)))
-        throw Error(PGKM_INVALID, "option max_radius must be 0 with batch_size, min_size or max_size");
+        throw Error(PGKM_INVALID, "option max_radius must be 0 with batch_size and with bounds of clusters");
     if (model_is_given(options))
         check_init_model(options, k, d);
     else if (centroids_are_given(options))
@@ -143,6 +172,15 @@ void check_options(const PgkmOptions &options, std::int64_t k, std::int32_t d)
 }
 
 } // namespace pgkm
+
+const char *pgkm_bound_given(const PgkmOptions *options)
+{
+    return options->min_size != 0.0            ? "min_size"
+           : options->max_size != 0.0          ? "max_size"
+           : options->min_sizes.dimensions > 0 ? "min_sizes"
+           : options->max_sizes.dimensions > 0 ? "max_sizes"
+                                               : nullptr;
+}
 
 void pgkm_options_default(PgkmOptions *options)
 {

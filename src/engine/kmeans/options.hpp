@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "engine/api.h"
 #include "numeric/platform.hpp"
@@ -28,15 +29,22 @@ inline std::int32_t restarts_of(const PgkmOptions &options)
                : options.n_init;
 }
 
-// Whether clusters must keep within a number of rows: options min_size and max_size.
+// Whether clusters must keep within bounds.
 inline bool sizes_are_bounded(const PgkmOptions &options)
 {
-    return options.min_size != 0.0 || options.max_size != 0.0;
+    return pgkm_bound_given(&options) != nullptr;
 }
 
-// Of k clusters over n rows. Below 1 an option is a share of the rows: min_size is rounded up then, max_size down, so
-// that sizes keep within the share. No cluster is empty. Throws Error(PGKM_INVALID) saying why it cannot be.
-PgkmSizeBounds size_bounds(const PgkmOptions &options, std::int64_t n, std::int64_t k);
+// Whether these differ from cluster to cluster.
+inline bool bounds_differ(const PgkmOptions &options)
+{
+    return options.min_sizes.dimensions > 0 || options.max_sizes.dimensions > 0;
+}
+
+// Of each of k clusters over n rows; of the n that there are where these are fewer. Below 1 an option is a share of the
+// rows: a least size is rounded up then, a most down, so that sizes keep within the share. No cluster is empty. Throws
+// Error(PGKM_INVALID) saying why it cannot be.
+std::vector<PgkmSizeBounds> size_bounds(const PgkmOptions &options, std::int64_t n, std::int64_t k);
 
 // How first centroids of such a fit are chosen: the options' init, or by size where that is automatic. k-means++ goes
 // through the rows k times, so it takes up to 2^33 values of rows times clusters; k-means|| a few times, whatever k is.

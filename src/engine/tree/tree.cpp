@@ -54,7 +54,7 @@ void check(const PgkmRequest &request, const PgkmGroup &group)
 {
     const PgkmOptions &options = request.kmeans;
     if (request.n_groups > 0 || is_spread(request) || centroids_are_given(options) || options.batch_size > 0 ||
-        options.min_size > 0.0 || options.max_size > 0.0 || options.max_radius > 0.0)
+        pgkm_bound_given(&options) != nullptr || options.max_radius > 0.0)
         throw Error(PGKM_INVALID, "a tree has neither groups, other servers, given centroids, mini-batches, bounds "
                                   "of sizes nor a radius");
     if (request.n_branches > most_levels)

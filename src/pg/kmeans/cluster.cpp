@@ -97,11 +97,11 @@ static const LabelExpression *labels_by_value(const TableCall *call, const PgkmR
 static const PgkmResult *cluster_elsewhere(TableCall *call, FunctionCallInfo fcinfo, LabelTarget *target)
 {
     const bool unchanged = !node_may_have_changed(call->arguments.relation); /* the lock is work of Citus, too */
-    const PgkmOptions *const options = &call->request.kmeans;
+    const char *const bound = pgkm_bound_given(&call->request.kmeans);
 
-    if (options->min_size != 0 || options->max_size != 0)
+    if (bound != NULL)
         ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-                        errmsg("kmeans_cluster with min_size or max_size cannot label rows of other servers"),
+                        errmsg("kmeans_cluster with %s cannot label rows of other servers", bound),
                         errdetail("Rows get their labels there by the nearest centroid, which need not be theirs."),
                         errhint("Use kmeans_fit.")));
 

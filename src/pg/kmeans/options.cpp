@@ -80,7 +80,9 @@ static const PgkmField fields[] = {
     {"max_size", FLOAT8OID, PGKM_TAKES_SHARE, offsetof(PgkmOptions, max_size)},
     {"batch_size", INT4OID, PGKM_TAKES_SIZE, offsetof(PgkmOptions, batch_size)},
     {"init_model", InvalidOid, PGKM_TAKES_MODEL, offsetof(PgkmOptions, init_model), NULL, read_model},
-    {"max_radius", FLOAT8OID, PGKM_TAKES_AMOUNT, offsetof(PgkmOptions, max_radius)}};
+    {"max_radius", FLOAT8OID, PGKM_TAKES_AMOUNT, offsetof(PgkmOptions, max_radius)},
+    {"min_sizes", FLOAT8ARRAYOID, PGKM_TAKES_SHARES, offsetof(PgkmOptions, min_sizes)},
+    {"max_sizes", FLOAT8ARRAYOID, PGKM_TAKES_SHARES, offsetof(PgkmOptions, max_sizes)}};
 
 /* Metric and units are those of a model from which a fit goes on. */
 static void settle(void *any)
@@ -88,13 +90,18 @@ static void settle(void *any)
     PgkmOptions *const options = (PgkmOptions *)any;
     const PgkmGivenModel *const model = &options->init_model;
     const bool standardized = model->center.dimensions > 0;
+    const char *const bound = pgkm_bound_given(options);
 
     if (options->refine != 0 && options->batch_size > 0)
         pgkm_raise_option("refine", "false or null with batch_size");
-    if ((options->min_size != 0 || options->max_size != 0) && options->batch_size > 0)
-        pgkm_raise_option("batch_size", "null with min_size or max_size");
-    if (options->max_radius > 0 && (options->min_size != 0 || options->max_size != 0 || options->batch_size > 0))
-        pgkm_raise_option("max_radius", "0 or null with min_size, max_size or batch_size");
+    if (bound != NULL && options->batch_size > 0)
+        pgkm_raise_option("batch_size", psprintf("null with %s", bound));
+    if (options->max_radius > 0 && (bound != NULL || options->batch_size > 0))
+        pgkm_raise_option("max_radius", psprintf("0 or null with %s", bound != NULL ? bound : "batch_size"));
+    if (options->min_size != 0 && options->min_sizes.dimensions > 0)
+        pgkm_raise_option("min_sizes", "null with min_size");
+    if (options->max_size != 0 && options->max_sizes.dimensions > 0)
+        pgkm_raise_option("max_sizes", "null with max_size");
     if ((options->init == PGKM_INIT_FIRST || options->init == PGKM_INIT_OPTIMAL) && options->batch_size > 0)
         pgkm_raise_option("init", "'k-means++', 'k-means||' or 'random' with batch_size");
     if (model->centroids.dimensions == 0)
@@ -142,19 +149,15 @@ static const char *needs_all_rows(const PgkmRequest *request)
         return "init => 'optimal'";
     if (options->batch_size != 0)
         return "batch_size";
-    if (options->min_size != 0)
-        return "min_size";
-    if (options->max_size != 0)
-        return "max_size";
-    return options->max_radius != 0 ? "max_radius" : NULL;
+    return options->max_radius != 0 ? "max_radius" : pgkm_bound_given(options);
 }
 
-static const char *const of_one_k[] = {"init_centroids", "init_model", "max_radius", NULL};
+static const char *const of_one_k[] = {"init_centroids", "init_model", "max_radius", "min_sizes", "max_sizes", NULL};
 
 const FitKind kmeans_kind = {PGKM_KMEANS,           "kmeans",          &type,        true,           pgkm_model_tupdesc,
                              pgkm_model_check_size, pgkm_model_of_fit, note_options, needs_all_rows, of_one_k};
 
-/* kmeans_options(init, init_centroids, n_init, ..., refine, batch_size, init_model, max_radius) -> kmeans_options */
+/* kmeans_options(init, init_centroids, n_init, ..., refine, batch_size, init_model, ...) -> kmeans_options */
 Datum pgkm_kmeans_options(PG_FUNCTION_ARGS)
 {
     return pgkm_options_make(fcinfo, &type);

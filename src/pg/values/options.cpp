@@ -64,7 +64,7 @@ static const Value &value_of(const PgkmField *field, const void *options)
 
 static bool is_array(const PgkmField *field)
 {
-    return field->takes == PGKM_TAKES_MATRIX || field->takes == PGKM_TAKES_ARRAY;
+    return field->takes == PGKM_TAKES_MATRIX || field->takes == PGKM_TAKES_ARRAY || field->takes == PGKM_TAKES_SHARES;
 }
 
 /* Whether the number is the one that stands for NULL. */
@@ -91,6 +91,8 @@ static void read_array(const PgkmField *field, Datum value, MemoryContext contex
 
     if (field->takes == PGKM_TAKES_MATRIX && dimensions != 2)
         pgkm_raise_option(field->name, "a two-dimensional array (clusters x features)");
+    if (field->takes == PGKM_TAKES_SHARES && dimensions != 1)
+        pgkm_raise_option(field->name, "an array of one dimension, with a value for each cluster");
     if (dimensions < 1 || dimensions > (int)lengthof(given->extent))
         pgkm_raise_option(field->name, "an array of one to three dimensions");
     if (array_contains_nulls(array))
@@ -122,6 +124,13 @@ static bool is_share(double value)
     return is_count || (value > 0 && value < 1);
 }
 
+static void require_shares(const PgkmField *field, const PgkmGiven *given)
+{
+    for (int32 i = 0; i < given->extent[0]; ++i)
+        require(field, given->values[i] == 0 || is_share(given->values[i]),
+                "an array of whole numbers, and of shares between 0 and 1");
+}
+
 static void read_field(const PgkmField *field, Datum value, MemoryContext context, void *options)
 {
     switch (field->takes) {
@@ -142,6 +151,10 @@ static void read_field(const PgkmField *field, Datum value, MemoryContext contex
     case PGKM_TAKES_SHARE:
         require(field, is_share(DatumGetFloat8(value)), "a whole number of at least 1, or a share between 0 and 1");
         place_of<double>(field, options) = DatumGetFloat8(value);
+        break;
+    case PGKM_TAKES_SHARES:
+        read_array(field, value, context, &place_of<PgkmGiven>(field, options));
+        require_shares(field, &place_of<PgkmGiven>(field, options));
         break;
     case PGKM_TAKES_SEED:
         place_of<uint64>(field, options) = (uint64)DatumGetInt64(value);
@@ -296,6 +309,7 @@ static bool same_field(const PgkmField *field, const void *a, const void *b)
         return value_of<uint64>(field, a) == value_of<uint64>(field, b);
     case PGKM_TAKES_MATRIX:
     case PGKM_TAKES_ARRAY:
+    case PGKM_TAKES_SHARES:
         return same_given(&value_of<PgkmGiven>(field, a), &value_of<PgkmGiven>(field, b));
     case PGKM_TAKES_MODEL:
         return same_model(&value_of<PgkmGivenModel>(field, a), &value_of<PgkmGivenModel>(field, b));

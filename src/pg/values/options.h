@@ -34,6 +34,7 @@ enum PgkmTakes {
     PGKM_TAKES_SWITCH, /* true or false: int32 */
     PGKM_TAKES_MATRIX, /* an array of two dimensions: PgkmGiven */
     PGKM_TAKES_ARRAY,  /* an array of one to three dimensions: PgkmGiven */
+    PGKM_TAKES_SHARES, /* an array of one dimension: of each value as a share, or 0: PgkmGiven */
     PGKM_TAKES_SIZE,   /* at least 1: int32, 0 for NULL */
     PGKM_TAKES_MODEL   /* a model, by the field's function `read`: PgkmGivenModel */
 };
