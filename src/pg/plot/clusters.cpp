@@ -49,13 +49,10 @@ static void read_arguments(ClusterPlot *plot, FunctionCallInfo fcinfo)
                         errmsg("kmeans_plot needs either k or label_column, and not both")));
     plot->call = has_k ? fit_call_of_arguments(&kmeans_kind, fcinfo)
                        : fit_call_create(&kmeans_kind, table_arguments(fcinfo, TABLE_OPTIONS), 0);
-    if (!has_k && plot->call->memory == TABLE_MEMORY_LOADED)
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("loaded rows have no label_column")));
-    table_call_find(plot->call, TABLE_READ);
     if (has_k)
-        return;
+        return table_call_find(plot->call, TABLE_READ);
     plot->label = text_to_cstring(PG_GETARG_TEXT_PP(PLOT_LABEL));
-    plot->column = table_column_find(&plot->call->relation, TABLE_LABEL, plot->label);
+    plot->column = table_call_find_label(plot->call, TABLE_READ, plot->label);
 }
 
 /* Reads the rows, finds their clusters and coordinates. False when there are no rows. */
@@ -81,11 +78,12 @@ static bool gather(ClusterPlot *plot)
 static void lay_out(ClusterPlot *plot, const char *y_name, double low, double high, bool whole)
 {
     const Plane *const plane = &plot->plane;
-    const int32 last = plane->n_clusters > 0 ? plane->clusters[plane->n_clusters - 1].label : 0;
+    const int64 last = plane->n_clusters > 0 ? plane->clusters[plane->n_clusters - 1].label : 0;
     PlotBox *const box = &plot->box;
 
     plot->heading = plot->label == NULL ? "cluster" : plot->label;
-    plot->label_width = Max(Min(plot_text_width(plot->heading, 11), 80.0), plot_text_width(psprintf("%d", last), 11));
+    plot->label_width =
+        Max(Min(plot_text_width(plot->heading, 11), 80.0), plot_text_width(psprintf(INT64_FORMAT, last), 11));
     plot->legend_width = 16 + plot->label_width + 12 + Max(plot_text_width(plot_count(plane->points.n), 11), 28.0);
     *box = plot_box(&plot->frame);
     box->left += AXIS_WIDTH;
@@ -150,7 +148,8 @@ static void draw_legend(StringInfo svg, const ClusterPlot *plot)
     appendStringInfoString(svg, "</g>\n<g " PLOT_INK ">\n");
     for (int32 j = 0; j < plane->n_clusters; ++j)
         if (j < whole)
-            draw_entry(svg, plot, y += line, j, psprintf("%d", plane->clusters[j].label), plane->clusters[j].rows);
+            draw_entry(svg, plot, y += line, j, psprintf(INT64_FORMAT, plane->clusters[j].label),
+                       plane->clusters[j].rows);
         else
             others += plane->clusters[j].rows;
     if (entries > most)
@@ -246,7 +245,7 @@ static void draw_means(StringInfo svg, const ClusterPlot *plot, Mean *means)
 
     initStringInfo(&numbers);
     for (int32 j = 0; j < n; ++j) {
-        const char *const number = psprintf("%d", plot->plane.clusters[j].label);
+        const char *const number = psprintf(INT64_FORMAT, plot->plane.clusters[j].label);
         Mean *const mean = &means[j];
 
         if (n <= MOST_NUMBERS)

@@ -91,53 +91,20 @@ static void use_fit(Plane *plane, const PgkmResult *fit)
     plane->cluster_of = fit->labels;
     plane->clusters = (PlaneCluster *)palloc(fit->k * sizeof(PlaneCluster));
     for (int32 j = 0; j < fit->k; ++j)
-        plane->clusters[j] = {j, j, 0};
-}
-
-/* A table of all labels that are cluster ids. Labels of used rows move together. */
-static HTAB *find_labels(TableRows *rows)
-{
-    HASHCTL control = {};
-    TableCursor cursor;
-
-    control.keysize = sizeof(int32);
-    control.entrysize = sizeof(PlaneCluster);
-    control.hcxt = CurrentMemoryContext;
-
-    HTAB *const table = hash_create("labels of a picture", 256, &control, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
-
-    table_cursor_start(&cursor);
-    while (table_cursor_next(&cursor, rows)) {
-        CHECK_FOR_INTERRUPTS();
-        if (cursor.used < 0)
-            continue;
-        rows->labels[cursor.used] = rows->labels[cursor.position];
-        if (rows->labels[cursor.used] >= 0)
-            (void)hash_search(table, &rows->labels[cursor.used], HASH_ENTER, NULL);
-        plane_check_clusters(hash_get_num_entries(table));
-    }
-    return table;
+        plane->clusters[j] = {j, 0};
 }
 
 static void use_labels(Plane *plane, TableRows *rows)
 {
-    HTAB *const table = find_labels(rows);
-    HASH_SEQ_STATUS status;
+    int64 *labels;
+    int64 count;
 
-    plane->clusters = (PlaneCluster *)palloc((hash_get_num_entries(table) + 1) * sizeof(PlaneCluster));
-    hash_seq_init(&status, table);
-    while (const void *const entry = hash_seq_search(&status))
-        plane->clusters[plane->n_clusters++] = {*(const int32 *)entry, 0, 0};
-    std::sort(plane->clusters, plane->clusters + plane->n_clusters,
-              [](const PlaneCluster &a, const PlaneCluster &b) { return a.label < b.label; });
-    for (int32 j = 0; j < plane->n_clusters; ++j)
-        ((PlaneCluster *)hash_search(table, &plane->clusters[j].label, HASH_FIND, NULL))->place = j;
-    for (int64 i = 0; i < plane->points.n; ++i) {
-        CHECK_FOR_INTERRUPTS();
-        if (rows->labels[i] >= 0)
-            rows->labels[i] = ((PlaneCluster *)hash_search(table, &rows->labels[i], HASH_FIND, NULL))->place;
-    }
-    plane->cluster_of = rows->labels;
+    plane->cluster_of = table_rows_number_labels(rows, 0, &labels, &count);
+    plane_check_clusters(count);
+    plane->n_clusters = (int32)count;
+    plane->clusters = (PlaneCluster *)palloc((count + 1) * sizeof(PlaneCluster));
+    for (int32 j = 0; j < count; ++j)
+        plane->clusters[j] = {labels[j], 0};
 }
 
 void plane_clusters(Plane *plane, const PgkmResult *fit, TableRows *rows)

@@ -24,8 +24,7 @@ extern "C" {
 
 /* Rows that belong together: a cluster of a fit, or rows of one label in the table. */
 struct PlaneCluster {
-    int32 label;
-    int32 place; /* among all clusters */
+    int64 label;
     int64 rows;
 };
 
@@ -51,7 +50,7 @@ void plane_axes(Plane *plane, TableCall *call);
 void plane_check_clusters(int64 clusters);
 
 /* Finds the clusters, their rows, and the ranges of the axes. The clusters are those of a fit, which tells each row's;
- * or, where that is NULL, the labels of the table that used rows have. They replace the labels of rows then. */
+ * or, where that is NULL, the labels of the table that used rows have, which are numbered. */
 void plane_clusters(Plane *plane, const PgkmResult *fit, TableRows *rows);
 
 /* Coordinates of a row; the second one is 0 where there is one axis. */

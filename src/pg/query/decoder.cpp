@@ -301,7 +301,7 @@ static bool append(Row *row, TableRows *rows, bool written)
 {
     const TableQuery *const query = row->query;
 
-    if (!passes_filter(row))
+    if (!passes_filter(row) || (query->labelled && row->is_null(row->decoder->label)))
         return false;
     /* Of a row without a weight nothing is computed, for it may be why it has none. */
     if (row->decoder->computed != NULL && !row->decoder->is_simple) {
@@ -328,7 +328,7 @@ static bool append(Row *row, TableRows *rows, bool written)
 
 /* --- origins --- */
 
-static int32 read_label(const Row *row)
+static int64 read_label(const Row *row)
 {
     const int column = row->decoder->label;
 
@@ -341,7 +341,8 @@ static int32 read_label(const Row *row)
                         : type == INT4OID ? DatumGetInt32(value)
                                           : DatumGetInt64(value);
 
-    return label < 0 || label > PG_INT32_MAX ? TABLE_LABEL_OTHER : (int32)label;
+    /* The least label stands for a NULL, unless rows with a NULL take no part. */
+    return row->query->labelled ? label : Max(label, TABLE_LABEL_NULL + 1);
 }
 
 static TablePlain plain_kind(const TableQuery *query, PgkmElement element)

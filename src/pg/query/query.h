@@ -45,6 +45,7 @@ bool table_columns_have_expressions(const TableColumns *columns);
 /* What a function asks for beside its columns. */
 struct TableWish {
     const TableColumn *label = NULL; /* an integer to read along, or NULL */
+    bool labelled = false;           /* a row whose label is NULL takes no part */
     bool need_ctid = false;          /* else it is read only where the caller may */
     bool on_nodes = false;           /* other servers may work on the rows that they hold */
     bool unchanged = false;          /* the caller knows that the transaction has changed none of these rows there */

@@ -37,7 +37,7 @@ static void resize(TableRows *rows, int64 capacity)
     if (rows->wants.ctid)
         rows->ctids = (ItemPointerData *)pgkm_resize(rows->context, rows->ctids, capacity, sizeof(ItemPointerData));
     if (rows->wants.label)
-        rows->labels = (int32 *)pgkm_resize(rows->context, rows->labels, capacity, sizeof(int32));
+        rows->labels = (int64 *)pgkm_resize(rows->context, rows->labels, capacity, sizeof(int64));
     rows->capacity = capacity;
 }
 
@@ -128,6 +128,47 @@ Oid table_rows_table(const TableRows *rows, int64 position)
                          [](int64 place, const TableRange &range) { return place < range.begin; });
 
     return next[-1].table;
+}
+
+static int compare_labels(const void *a, const void *b)
+{
+    const int64 one = *(const int64 *)a;
+    const int64 other = *(const int64 *)b;
+
+    CHECK_FOR_INTERRUPTS();
+    return (one > other) - (one < other);
+}
+
+int32 *table_rows_number_labels(TableRows *rows, int64 least, int64 **labels, int64 *count)
+{
+    const int64 n = table_rows_used(rows);
+    TableCursor cursor;
+
+    pgkm_memory_hold(&rows->reserved, n * (int64)(sizeof(int64) + sizeof(int32)));
+
+    int64 *const sorted = (int64 *)pgkm_resize(rows->context, NULL, n, sizeof(int64));
+    int32 *const numbers = (int32 *)pgkm_resize(rows->context, NULL, n, sizeof(int32));
+
+    table_cursor_start(&cursor);
+    while (table_cursor_next(&cursor, rows))
+        if (cursor.used >= 0)
+            sorted[cursor.used] = rows->labels[cursor.position];
+    qsort(sorted, n, sizeof(int64), compare_labels);
+    *labels = std::lower_bound(sorted, sorted + n, least);
+    *count = std::unique(*labels, sorted + n) - *labels;
+    table_cursor_start(&cursor);
+    while (table_cursor_next(&cursor, rows)) {
+        const int64 label = rows->labels[cursor.position];
+
+        if ((cursor.position & 0xffff) == 0)
+            CHECK_FOR_INTERRUPTS();
+        if (cursor.used >= 0)
+            numbers[cursor.used] =
+                label < least ? -1 : (int32)(std::lower_bound(*labels, *labels + *count, label) - *labels);
+    }
+    pfree(rows->labels);
+    rows->labels = NULL;
+    return numbers;
 }
 
 void table_rows_clear(TableRows *rows)

@@ -16,15 +16,14 @@ extern "C" {
 #include "pg/columns/levels.h"
 #include "pg/rows/rows.h"
 
-/* Old labels that are no cluster id. */
-#define TABLE_LABEL_NULL (-1)
-#define TABLE_LABEL_OTHER (-2) /* an integer that no cluster has */
+/* The label of a row that has none. */
+#define TABLE_LABEL_NULL PG_INT64_MIN
 
 /* What is known of one row beside its features. */
 struct TableOrigin {
     ItemPointerData ctid;
     Oid table;   /* of the partition or child that holds it */
-    int32 label; /* its old label, or one of TABLE_LABEL_* */
+    int64 label; /* or TABLE_LABEL_NULL */
 };
 
 /* What of it is kept. The table is kept with any of it. */
@@ -41,7 +40,7 @@ static inline bool table_wants_any(const TableWants *wants)
 /* Bytes that it takes, of one row. */
 static inline Size table_origin_bytes(const TableWants *wants)
 {
-    return (wants->ctid ? sizeof(ItemPointerData) : 0) + (wants->label ? sizeof(int32) : 0);
+    return (wants->ctid ? sizeof(ItemPointerData) : 0) + (wants->label ? sizeof(int64) : 0);
 }
 
 /* The rows of one table, which lie together, up to where the next one's begin. */
@@ -62,7 +61,7 @@ struct TableRows {
     int64 n_skipped;     /* of them those that are not in `used` */
     /* Where something of the origins is wanted: */
     ItemPointerData *ctids; /* n, if wanted */
-    int32 *labels;          /* n, if wanted */
+    int64 *labels;          /* n, if wanted */
     int64 capacity;
     int64 *skipped; /* positions, ascending */
     int64 skipped_capacity;
@@ -110,6 +109,10 @@ static inline int64 table_rows_used(const TableRows *rows)
 {
     return rows->n - rows->n_skipped;
 }
+
+/* Numbers the labels of used rows, of which there are some: returns their numbers from 0, -1 of labels below `least`;
+ * and the labels, ascending. Both are counted with the rows, whose `labels` go. */
+int32 *table_rows_number_labels(TableRows *rows, int64 least, int64 **labels, int64 *count);
 
 /* Frees the memory at once. */
 void table_rows_clear(TableRows *rows);

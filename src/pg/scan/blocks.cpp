@@ -49,7 +49,7 @@ static void list_arrays(const TableRows *rows, const ScanPlace *at, const ScanPl
         row_array(used->values, at->used, count->used, used->row_bytes, true),
         row_array(used->weights, at->used, count->used, sizeof(double), used->weighted),
         row_array(rows->ctids, at->rows, count->rows, sizeof(ItemPointerData), rows->wants.ctid),
-        row_array(rows->labels, at->rows, count->rows, sizeof(int32), rows->wants.label),
+        row_array(rows->labels, at->rows, count->rows, sizeof(int64), rows->wants.label),
         row_array(rows->skipped, at->skipped, count->skipped, sizeof(int64), table_wants_any(&rows->wants))};
 
     memcpy(arrays, all, sizeof all);

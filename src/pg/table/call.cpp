@@ -118,6 +118,14 @@ void table_call_find(TableCall *call, TableUse use)
         call->loaded = pgkm_loaded_use(call);
 }
 
+const TableColumn *table_call_find_label(TableCall *call, TableUse use, const char *name)
+{
+    if (call->memory == TABLE_MEMORY_LOADED)
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("loaded rows have no label_column")));
+    table_call_find(call, use);
+    return table_column_find(&call->relation, TABLE_LABEL, name);
+}
+
 void table_call_keep_rows(TableCall *call)
 {
     if (call->nodes == NULL && call->loaded == NULL)

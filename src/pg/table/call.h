@@ -95,6 +95,10 @@ const char *table_nulls_name(TableNulls nulls);
  * when there are none, 22023 where labels are written. */
 void table_call_find(TableCall *call, TableUse use);
 
+/* The same for a call about the rows of each label in a column, which is returned. 22023 for loaded rows, which have no
+ * labels; errors as of table_column_find. */
+const TableColumn *table_call_find_label(TableCall *call, TableUse use, const char *name);
+
 /* Reads the rows of call->relation for `function` (a static string, shown as the run's), or takes the loaded
  * ones, and completes call->request where some take part. With a context, in which they lie then, they are not for a
  * request of this call. Where rows are streamed there are none in the result. Errors as of table_select. */

@@ -21,7 +21,7 @@ void label_lookup_start(LabelLookup *lookup, const TableRows *rows, const int32 
     table_cursor_start(&cursor);
     while (table_cursor_next(&cursor, rows)) {
         /* Without an old label column all of its values are NULL. */
-        const int32 old_label = rows->wants.label ? rows->labels[cursor.position] : TABLE_LABEL_NULL;
+        const int64 old_label = rows->wants.label ? rows->labels[cursor.position] : TABLE_LABEL_NULL;
 
         lookup->changed += old_label != (cursor.used < 0 ? TABLE_LABEL_NULL : labels[cursor.used]);
         if ((cursor.position & 0xffff) == 0)
@@ -58,7 +58,7 @@ static int64 search(const LabelLookup *lookup, Oid table, const ItemPointerData 
 }
 
 /* The label of a row by its place; NULL for one that takes no part. */
-static int32 label_at(const TableRows *rows, const int32 *labels, int64 position)
+static int64 label_at(const TableRows *rows, const int32 *labels, int64 position)
 {
     const int64 *const end = rows->skipped + rows->n_skipped;
     const int64 *const skipped = std::lower_bound((const int64 *)rows->skipped, end, position);
@@ -93,11 +93,11 @@ Datum pgkm_new_label(PG_FUNCTION_ARGS)
         PG_RETURN_NULL();
     lookup->hint = position;
 
-    const int32 label = label_at(lookup->rows, lookup->labels, position);
+    const int64 label = label_at(lookup->rows, lookup->labels, position);
 
     if (label == TABLE_LABEL_NULL)
         PG_RETURN_NULL();
-    PG_RETURN_INT32(label);
+    PG_RETURN_INT32((int32)label);
 }
 
 /* pgkm_keep_label(lookup internal, tableoid, ctid, label integer) -> integer: that label, which is kept. */
