@@ -7,8 +7,8 @@ namespace pgkm {
 
 const Algorithm &algorithm_of(const PgkmRequest &request)
 {
-    static const Algorithm *const table[] = {&kmeans,  &mixtures,   &pca,
-                                             &serving, &reductions, &trees}; // in the order of PgkmAlgorithm
+    static const Algorithm *const table[] = {&kmeans,     &mixtures, &pca,    &serving,
+                                             &reductions, &trees,    &judging}; // in the order of PgkmAlgorithm
     return *table[request.algorithm];
 }
 

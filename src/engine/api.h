@@ -131,7 +131,8 @@ typedef enum PgkmAlgorithm {
     PGKM_PCA = 2,
     PGKM_SHARE = 3,
     PGKM_REDUCTION = 4,
-    PGKM_TREE = 5
+    PGKM_TREE = 5,
+    PGKM_JUDGEMENT = 6 /* of labels that are given */
 } PgkmAlgorithm;
 
 /* Rows that are fitted by themselves: those of one GROUP BY group. */
@@ -179,7 +180,11 @@ typedef struct PgkmRequest {
     /* A sweep of k-means: k, k + 1, ... k_last, each with its quality; no groups, and no arrays in the results.
      * It ends at the number of rows, or at k where that is more (pgkm_sweep_last). 0: k alone. */
     int64_t k_last;
-    int64_t silhouette_rows; /* of a sweep of k-means: rows that silhouettes are of; 0: none; -1: as many as pay */
+    int64_t silhouette_rows; /* of a sweep of k-means: rows that silhouettes are of; 0: none; -1: as many as pay.
+                              * Of a judgement at least 2 of each cluster that has so many */
+    /* Of a judgement: each row's cluster, 0 .. k - 1; each has rows. Of `kmeans` metric, standardize and seed are read,
+     * without given centroids and mini-batches; no groups, nodes and stream. */
+    const int32_t *labels;
     /* Of a tree: into how many clusters a node of each level is divided, from the root on. n_branches 0: the leaf of
      * the most inertia is divided in two until there are k leaves. Its options are `kmeans`, without given centroids,
      * mini-batches, bounds and radius; no groups, nodes and stream. */
@@ -217,6 +222,21 @@ typedef struct PgkmQuality {
     double bic;                   /* lower is better; defined for one cluster, too */
 } PgkmQuality;
 
+/* Of a cluster whose labels are judged. */
+typedef struct PgkmClusterQuality {
+    double mass;             /* what its rows count for */
+    double davies_bouldin;   /* the worst ratio with another cluster, R_i of the paper; the index is their mean */
+    double silhouette;       /* the mean of its rows */
+    double silhouette_error; /* as in PgkmQuality */
+} PgkmClusterQuality;
+
+/* Of a row: (b - a) / max(a, b). a is the mean distance to the other rows of the own cluster, b the least mean distance
+ * to the rows of another one. */
+typedef struct PgkmRowSilhouette {
+    double value;    /* 0 of a row alone in its cluster */
+    int32_t nearest; /* the cluster that b is of; -1: there is none */
+} PgkmRowSilhouette;
+
 /* A fitted model. Arrays belong to the job; those of the other algorithms are NULL, and numbers 0. */
 typedef struct PgkmResult {
     int32_t k; /* clusters, components of a mixture, principal components: may be fewer than asked */
@@ -242,7 +262,10 @@ typedef struct PgkmResult {
      * scale are these, and for tol 0. */
     const double *feature_means;
     const double *feature_deviations;
-    PgkmQuality quality; /* of a sweep, else NaN */
+    PgkmQuality quality; /* of a sweep, and of a judgement all but bic and simplified_silhouette; else NaN */
+    /* Of a judgement. */
+    const PgkmClusterQuality *clusters;   /* k */
+    const PgkmRowSilhouette *silhouettes; /* n, NaN and -1 where a row was not drawn or has none; NULL: none wanted */
     /* k, of a tree, whose k clusters are its nodes: the root first, each behind its parent. */
     const int32_t *parents; /* -1 of the root */
     const int32_t *levels;  /* 0 of the root */

@@ -75,16 +75,18 @@ void fit_sizes(Data &data, PgkmProblem *problems, std::int64_t n_problems, const
                const PgkmSizeBounds *bounds, PgkmAssignment *assignments)
 {
     std::vector<Buffer<RowNumber> *> orders; // their map is one thread's
-    std::vector<const PgkmSizeBounds *> bounds_of;
-    for (std::int64_t p = 0; p < n_problems; bounds += problems[p++].k) {
+    std::vector<std::int64_t> first_bounds;  // of each problem
+    std::int64_t n_bounds = 0;
+    for (std::int64_t p = 0; p < n_problems; ++p) {
         orders.push_back(&data.row_orders[{problems[p].first_row, problems[p].n_rows}]);
-        bounds_of.push_back(bounds);
+        first_bounds.push_back(n_bounds);
+        n_bounds += problems[p].k;
     }
     with_element(data.points, [&](auto element) {
         using T = decltype(element);
         for_problems(data, problems, n_problems, [&](std::int64_t p, ThreadPool &pool) {
             if (params != nullptr)
-                return fit_problem<T>(data, pool, problems[p], p, *params, bounds_of[at(p)], *orders[at(p)],
+                return fit_problem<T>(data, pool, problems[p], p, *params, bounds + first_bounds[at(p)], *orders[at(p)],
                                       assignments[p].labels);
             Labelled<T> labelled(Rows<T>(data, pool, problems[p]), assignments[p].labels);
             PgkmAssignment wanted = assignments[p];

@@ -54,7 +54,7 @@ struct Algorithm {
 };
 
 // All that there are, each in its folder, and that of a request (algorithms.cpp).
-extern const Algorithm kmeans, mixtures, pca, serving, reductions, trees;
+extern const Algorithm kmeans, mixtures, pca, serving, reductions, trees, judging;
 const Algorithm &algorithm_of(const PgkmRequest &request);
 
 // The groups of a request: its own, or its points as the only one, with those of other servers.

@@ -104,6 +104,8 @@ class Fitter {
     {
         monitor_.begin_restart(static_cast<std::int32_t>(restart));
         make_problems(count);
+        if (task_.labels != nullptr)
+            return take_labels();
         if (centroids_are_given(task_.options))
             for (std::size_t p = 0; p < problems().size(); ++p)
                 given(p);
@@ -225,6 +227,30 @@ class Fitter {
                 throw Error(PGKM_INVALID, "option init_centroids must not hold a zero vector for metric cosine");
     }
 
+    // Of cosine a mean of length 0 stays.
+    std::vector<Model> take_labels()
+    {
+        monitor_.enter(PGKM_LABELLING);
+        PgkmProblem &problem = problems()[0];
+        std::vector<Assigned> assigned(1);
+        Assigned &all = assigned[0];
+        all.labels.assign(task_.labels, task_.labels + problem.n_rows);
+        all.masses.resize(at(problem.k));
+        all.totals.resize(all.masses.size() * at(rows_.d()));
+        fit_sizes(nullptr, nullptr, assigned);
+        std::vector<Int128> totals(at(rows_.d()));
+        for (std::size_t j = 0; j < all.masses.size(); ++j) {
+            monitor_.poll();
+            std::transform(all.totals.data() + j * totals.size(), all.totals.data() + (j + 1) * totals.size(),
+                           totals.data(), join);
+            new_centroid(problem, rows_.d(), task_.options.metric, totals.data(), join(all.masses[j]),
+                         fits_.centroids[0].data() + j * totals.size());
+        }
+        want_model(problem, all);
+        fit_sizes(nullptr, nullptr, assigned);
+        return models_of(assigned);
+    }
+
     // Iterations and final assignment of sizes within bounds.
     std::vector<Model> fit_bounded()
     {
@@ -240,17 +266,10 @@ class Fitter {
             bounds.insert(bounds.end(), some.begin(), some.end());
             assigned[p].labels.resize(at(problems()[p].n_rows));
         }
-        const auto run = [&](const PgkmFitParams *iterations) {
-            std::vector<PgkmAssignment> wanted;
-            for (Assigned &one : assigned)
-                wanted.push_back(one.view());
-            (session_.table()->fit_sizes != nullptr ? session_ : on_cpu())
-                .run(&PgkmBackend::fit_sizes, problems(), iterations, bounds.data(), wanted.data());
-        };
-        run(&params);
+        fit_sizes(&params, bounds.data(), assigned);
         for (std::size_t p = 0; p < assigned.size(); ++p)
             want_model(problems()[p], assigned[p]);
-        run(nullptr);
+        fit_sizes(nullptr, nullptr, assigned);
         return models_of(assigned);
     }
 
@@ -284,6 +303,15 @@ class Fitter {
         for (std::size_t i = 0; i < bounds.size(); ++i)
             std::copy_n(before.begin() + static_cast<std::ptrdiff_t>(clusters[i]) * rows_.d(), rows_.d(),
                         centroids.begin() + static_cast<std::ptrdiff_t>(places[i]) * rows_.d());
+    }
+
+    void fit_sizes(const PgkmFitParams *params, const PgkmSizeBounds *bounds, std::vector<Assigned> &assigned)
+    {
+        std::vector<PgkmAssignment> wanted;
+        for (Assigned &one : assigned)
+            wanted.push_back(one.view());
+        (session_.table()->fit_sizes != nullptr ? session_ : on_cpu())
+            .run(&PgkmBackend::fit_sizes, problems(), params, bounds, wanted.data());
     }
 
     // For what other backends leave to the CPU.
@@ -355,6 +383,8 @@ class Fitter {
         for (const PgkmInt128 mass : assigned.masses)
             model.masses.push_back(fits_.mass_of(problem, join(mass)));
         for (std::size_t i = 0; i < assigned.totals.size(); ++i) {
+            if (i % (std::size_t{1} << 16) == 0)
+                monitor_.poll();
             const PgkmFeatureScale &scale = problem.feature_scales[i % at(rows_.d())];
             const Int128 mass = join(assigned.masses[i / at(rows_.d())]);
             model.means.push_back(mean_of(join(assigned.totals[i]), mass == 0 ? 1 : mass, scale.origin, scale.exponent,

@@ -17,6 +17,8 @@ struct FitTask {
     std::uint64_t memory_limit = 0; // bytes, for what is done beside the backend; 0: none
     std::int32_t at_once = 1; // restarts, of all k, that go to the backend together, as restarts_at_once() has them
     bool want_means = false;  // and masses
+    const std::int32_t *labels = nullptr; // of the only group's rows, 0 .. k - 1: they are not sought, centroids are
+                                          // the means of their rows
 };
 
 // One model for each k; all groups go to the backend together. Throws Error.

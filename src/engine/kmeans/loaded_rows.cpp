@@ -264,6 +264,12 @@ double distance_bound(const LoadedGroup &group, std::int32_t d, const T *centroi
     return bound;
 }
 
+double reach_of(const LoadedGroup &group, std::int32_t d, const Monitor &monitor)
+{
+    const double heaviest = group.summary.max_weight;
+    return heaviest * std::sqrt(distance_bound<double>(group, d, nullptr, 0, monitor) / heaviest);
+}
+
 template double distance_bound<float>(const LoadedGroup &, std::int32_t, const float *, std::int32_t, const Monitor &);
 template double distance_bound<double>(const LoadedGroup &, std::int32_t, const double *, std::int32_t,
                                        const Monitor &);

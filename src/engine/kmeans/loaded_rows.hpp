@@ -88,4 +88,7 @@ template <typename T>
 double distance_bound(const LoadedGroup &group, std::int32_t d, const T *centroids, std::int32_t k,
                       const Monitor &monitor);
 
+// No weighted distance between two rows of the group can be larger. Throws likewise.
+double reach_of(const LoadedGroup &group, std::int32_t d, const Monitor &monitor);
+
 } // namespace pgkm

@@ -11,9 +11,10 @@
 namespace pgkm {
 namespace {
 
-// The mean over clusters of the largest (spread + spread) / distance of the means. A pair whose means coincide says
-// nothing, as in scikit-learn.
-double davies_bouldin(const Model &model, const std::vector<double> &spreads, ThreadPool &pool, const Monitor &monitor)
+// Of each cluster the largest (spread + spread) / distance of the means. A pair whose means coincide says nothing, as
+// in scikit-learn.
+std::vector<double> davies_bouldin(const Model &model, const std::vector<double> &spreads, ThreadPool &pool,
+                                   const Monitor &monitor)
 {
     std::vector<double> worst(at(model.k), 0.0);
     pool.run(model.k, [&](std::int64_t i, int) {
@@ -25,7 +26,7 @@ double davies_bouldin(const Model &model, const std::vector<double> &spreads, Th
                 worst[at(i)] = std::max(worst[at(i)], (spreads[at(i)] + spreads[at(j)]) / distance);
         }
     });
-    return std::accumulate(worst.begin(), worst.end(), 0.0) / model.k;
+    return worst;
 }
 
 double calinski_harabasz(const Model &model, double mass, double within)
@@ -58,7 +59,7 @@ double information_criterion(const Model &model, double n)
 } // namespace
 
 PgkmQuality quality_of(const Model &model, const std::function<std::vector<double>()> &find_spreads, ThreadPool &pool,
-                       const Monitor &monitor)
+                       const Monitor &monitor, std::vector<double> *ratios)
 {
     const double rows = mass_of_all(model.masses);
     PgkmQuality quality = no_quality;
@@ -70,7 +71,10 @@ PgkmQuality quality_of(const Model &model, const std::function<std::vector<doubl
     const double within = spreads[at(model.k)], silhouettes = spreads[at(model.k) + 1];
     for (std::size_t j = 0; j < at(model.k); ++j)
         spreads[j] = model.masses[j] > 0.0 ? spreads[j] / model.masses[j] : NAN; // of no mass: passed over
-    quality.davies_bouldin = davies_bouldin(model, spreads, pool, monitor);
+    const std::vector<double> worst = davies_bouldin(model, spreads, pool, monitor);
+    quality.davies_bouldin = std::accumulate(worst.begin(), worst.end(), 0.0) / model.k;
+    if (ratios != nullptr)
+        *ratios = worst;
     quality.simplified_silhouette = silhouettes / rows;
     if (model.k < rows)
         quality.calinski_harabasz = calinski_harabasz(model, rows, within);

@@ -31,7 +31,6 @@ class Sweep {
 
     void judge(Model &model) const
     {
-        const LoadedGroup &group = rows_.groups()[0];
         const LabelledRows labelled = {rows_.points(), model.labels.data(), model.k, place_.session.pool(),
                                        [this] { monitor_.poll(); }};
         const auto spreads = [&] {
@@ -40,11 +39,11 @@ class Sweep {
                        : labelled.spreads(model.means.data(), model.centroids.data());
         };
         model.quality = quality_of(model, spreads, place_.session.pool(), monitor_);
-        if (sample_.empty())
+        if (sample_.empty() || !has_silhouette(labelled, model.masses))
             return;
-        const double heaviest = group.summary.max_weight;
-        const double square = distance_bound<double>(group, rows_.d(), nullptr, 0, monitor_) / heaviest;
-        const Silhouette silhouette = silhouette_of(labelled, sample_, heaviest * std::sqrt(square), model.masses);
+        const double reach = reach_of(rows_.groups()[0], rows_.d(), monitor_);
+        const Silhouette silhouette = mean_silhouette(
+            rows_.points(), sample_, silhouettes(labelled, sample_, reach, model.masses).data(), rows_.points().n);
         model.quality.silhouette = silhouette.mean;
         model.quality.silhouette_error = silhouette.error;
     }
@@ -72,7 +71,7 @@ class Sweep {
 
 std::int64_t silhouette_rows(const PgkmRequest &request, std::int64_t n)
 {
-    if (request.k_last == 0 || request.silhouette_rows == 0 || is_spread(request))
+    if (request.silhouette_rows == 0 || is_spread(request))
         return 0;
     const double affordable = usual_silhouettes / (static_cast<double>(n) * (request.points.d + cost_of_root));
     const double usual = std::clamp(affordable, least_sample, 1e18);

@@ -11,7 +11,8 @@ namespace pgkm {
 // What a pair of rows costs beside its features, in multiply-adds, where its distance is summed.
 inline constexpr double cost_of_root = 16.0;
 
-// How many of n rows the silhouettes of a sweep are of; 0 where none are wanted or rows lie on other servers.
+// How many of n rows the silhouettes of a sweep, or of labels, are of; 0 where none are wanted or rows lie on other
+// servers.
 std::int64_t silhouette_rows(const PgkmRequest &request, std::int64_t n);
 
 // The figures of one k after the other, up to the last that differs, with their quality.

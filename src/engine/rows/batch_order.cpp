@@ -18,7 +18,7 @@ struct Place {
 
 template <typename T>
 std::vector<std::int64_t> order_of(const PgkmPoints &points, std::int64_t first, std::int64_t n, std::uint64_t seed,
-                                   const std::function<void()> &poll)
+                                   const std::function<void()> &poll, const std::int32_t *labels)
 {
     const T *const values = static_cast<const T *>(points.values) + first * points.d;
     std::int64_t looks = 0;
@@ -30,16 +30,19 @@ std::vector<std::int64_t> order_of(const PgkmPoints &points, std::int64_t first,
         return compare_content(values + a * points.d, values + b * points.d, points.d);
     };
     std::vector<Place> places(at(n));
-    // By key, then content, then weight: rows that are equal in all are interchangeable.
+    // By key, then content, then weight, then label: rows that are equal in all are interchangeable.
     const auto sort = [&] {
         std::sort(places.begin(), places.end(), [&](const Place &a, const Place &b) {
             look();
             if (a.key != b.key)
                 return a.key < b.key;
             const int order = compare(a.row, b.row);
-            if (order != 0 || points.weights == nullptr)
+            if (order != 0)
                 return order < 0;
-            return points.weights[first + a.row] < points.weights[first + b.row];
+            const std::int64_t x = first + a.row, y = first + b.row;
+            if (points.weights != nullptr && points.weights[x] != points.weights[y])
+                return points.weights[x] < points.weights[y];
+            return labels != nullptr && labels[x] < labels[y];
         });
     };
     for (std::int64_t i = 0; i < n; ++i) {
@@ -65,10 +68,10 @@ std::vector<std::int64_t> order_of(const PgkmPoints &points, std::int64_t first,
 } // namespace
 
 std::vector<std::int64_t> batch_order(const PgkmPoints &points, std::int64_t first, std::int64_t n, std::uint64_t seed,
-                                      const std::function<void()> &poll)
+                                      const std::function<void()> &poll, const std::int32_t *labels)
 {
-    return points.element == PGKM_FLOAT32 ? order_of<float>(points, first, n, seed, poll)
-                                          : order_of<double>(points, first, n, seed, poll);
+    return points.element == PGKM_FLOAT32 ? order_of<float>(points, first, n, seed, poll, labels)
+                                          : order_of<double>(points, first, n, seed, poll, labels);
 }
 
 } // namespace pgkm

@@ -17,8 +17,8 @@ namespace pgkm {
 inline constexpr double bytes_per_ordered_row = 32.0;
 
 // Rows first .. first + n - 1 in that order, counted from `first`. Asks poll(), which
-// may throw, every few milliseconds.
+// may throw, every few milliseconds. With labels, of all points, these are a part of the contents of rows.
 std::vector<std::int64_t> batch_order(const PgkmPoints &points, std::int64_t first, std::int64_t n, std::uint64_t seed,
-                                      const std::function<void()> &poll);
+                                      const std::function<void()> &poll, const std::int32_t *labels = nullptr);
 
 } // namespace pgkm

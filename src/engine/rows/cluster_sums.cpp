@@ -65,6 +65,8 @@ std::vector<double> LabelledRows::spreads(const double *means, const double *cen
             const double square = square_distance(row.data(), means + std::int64_t{own} * points.d, points.d);
             into[own] += weight * std::sqrt(square);
             into[k] += weight * square;
+            if (centroids == nullptr)
+                continue;
             pgkm_distances(row.data(), centroids, k, points.d, squares.data());
             into[k + 1] += weight * silhouette(squares, at(own));
         }

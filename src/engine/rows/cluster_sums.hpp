@@ -20,7 +20,7 @@ struct LabelledRows {
     const std::function<void()> poll; // may throw
 
     // Of each cluster the weighted distances to its mean; then of all rows their squares, and the silhouettes relative
-    // to the centroids: k + 2. Means and centroids: k x d.
+    // to the centroids, or 0 where these are NULL: k + 2. Means and centroids: k x d.
     std::vector<double> spreads(const double *means, const double *centroids) const;
 };
 

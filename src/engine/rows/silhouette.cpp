@@ -90,24 +90,27 @@ class Pass {
 
 // Of one row, from its sums of distances to the rows of each cluster.
 template <typename Sum>
-double silhouette(const Sum &sum, std::int32_t own, const std::vector<double> &masses)
+PgkmRowSilhouette silhouette(const Sum &sum, std::int32_t own, const std::vector<double> &masses)
 {
-    if (masses[at(own)] <= 1.0)
-        return 0.0;
     double b = INFINITY;
+    std::int32_t nearest = -1;
     for (std::int32_t j = 0; j < static_cast<std::int32_t>(masses.size()); ++j)
-        if (j != own && masses[at(j)] > 0.0)
-            b = std::min(b, sum(j) / masses[at(j)]);
+        if (const double mean = sum(j) / masses[at(j)]; j != own && masses[at(j)] > 0.0 && mean < b) {
+            b = mean;
+            nearest = j;
+        }
+    if (masses[at(own)] <= 1.0)
+        return {0.0, nearest};
     const double a = sum(own) / (masses[at(own)] - 1.0);
-    return std::max(a, b) > 0.0 ? (b - a) / std::max(a, b) : 0.0;
+    return {std::max(a, b) > 0.0 ? (b - a) / std::max(a, b) : 0.0, nearest};
 }
 
 template <typename T>
-std::vector<double> silhouettes(const LabelledRows &rows, const std::vector<std::int64_t> &sample, double reach,
-                                const std::vector<double> &masses)
+std::vector<PgkmRowSilhouette> silhouettes_of(const LabelledRows &rows, const std::vector<std::int64_t> &sample,
+                                              double reach, const std::vector<double> &masses)
 {
     const double scale = power_of_two(scale_exponent(reach));
-    std::vector<double> found(sample.size());
+    std::vector<PgkmRowSilhouette> found(sample.size());
     const auto tasks = static_cast<std::int64_t>((sample.size() + lanes - 1) / lanes);
     parallel_for(rows.pool, tasks, silhouette_threads(rows.pool.size(), rows.k), [&](std::int64_t task, int) {
         const std::size_t first = at(task) * lanes, count = std::min(lanes, sample.size() - first);
@@ -127,27 +130,32 @@ int silhouette_threads(int threads, std::int64_t k)
     return static_cast<int>(std::clamp(clusters_of_all_threads / k, std::int64_t{1}, std::int64_t{threads}));
 }
 
-Silhouette silhouette_of(const LabelledRows &rows, const std::vector<std::int64_t> &sample, double reach,
-                         const std::vector<double> &masses)
+bool has_silhouette(const LabelledRows &rows, const std::vector<double> &masses)
 {
-    if (rows.k < 2 || rows.k >= mass_of_all(masses))
-        return {NAN, NAN};
-    const std::vector<double> found = rows.points.element == PGKM_FLOAT32
-                                          ? silhouettes<float>(rows, sample, reach, masses)
-                                          : silhouettes<double>(rows, sample, reach, masses);
-    const auto weight = [&](std::size_t i) {
-        return rows.points.weights == nullptr ? 1.0 : rows.points.weights[sample[i]];
-    };
+    return rows.k >= 2 && rows.k < mass_of_all(masses);
+}
+
+std::vector<PgkmRowSilhouette> silhouettes(const LabelledRows &rows, const std::vector<std::int64_t> &sample,
+                                           double reach, const std::vector<double> &masses)
+{
+    return rows.points.element == PGKM_FLOAT32 ? silhouettes_of<float>(rows, sample, reach, masses)
+                                               : silhouettes_of<double>(rows, sample, reach, masses);
+}
+
+Silhouette mean_silhouette(const PgkmPoints &points, std::span<const std::int64_t> sample,
+                           const PgkmRowSilhouette *found, std::int64_t n)
+{
+    const auto weight = [&](std::size_t i) { return points.weights == nullptr ? 1.0 : points.weights[sample[i]]; };
     double mass = 0.0, sum = 0.0, squares = 0.0;
-    for (std::size_t i = 0; i < found.size(); ++i) {
+    for (std::size_t i = 0; i < sample.size(); ++i) {
         mass += weight(i);
-        sum += weight(i) * found[i];
+        sum += weight(i) * found[i].value;
     }
-    const double mean = sum / mass, m = static_cast<double>(sample.size()), n = static_cast<double>(rows.points.n);
-    for (std::size_t i = 0; i < found.size(); ++i)
-        squares += weight(i) * weight(i) * (found[i] - mean) * (found[i] - mean);
+    const double mean = sum / mass, m = static_cast<double>(sample.size()), all = static_cast<double>(n);
+    for (std::size_t i = 0; i < sample.size(); ++i)
+        squares += weight(i) * weight(i) * (found[i].value - mean) * (found[i].value - mean);
     // A ratio of sums over a sample without replacement.
-    const double error = m < n ? std::sqrt(squares * (m / (m - 1.0)) * (1.0 - m / n)) / mass : 0.0;
+    const double error = m < all ? std::sqrt(squares * (m / (m - 1.0)) * (1.0 - m / all)) / mass : 0.0;
     return {mean, error};
 }
 

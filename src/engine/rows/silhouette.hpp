@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
+#include "engine/api.h"
 #include "engine/rows/cluster_sums.hpp"
 #include "numeric/platform.hpp"
 
@@ -13,17 +15,22 @@ namespace pgkm {
 int silhouette_threads(int threads, std::int64_t k);
 inline constexpr double silhouette_bytes_per_cluster = 200.0;
 
-// Both NaN where the silhouette is not defined: fewer than 2 clusters, or as many as rows by their weights.
+// Whether it is defined: not for fewer than 2 clusters, nor for as many as rows by their weights.
+bool has_silhouette(const LabelledRows &rows, const std::vector<double> &masses);
+
+// Of the rows whose numbers `sample` holds, among all of `rows`. A row of weight w counts like w rows. No weighted
+// distance of two rows is more than `reach`; masses are those of the clusters. Distances are summed as integers: the
+// result does not depend on the order of rows.
+std::vector<PgkmRowSilhouette> silhouettes(const LabelledRows &rows, const std::vector<std::int64_t> &sample,
+                                           double reach, const std::vector<double> &masses);
+
 struct Silhouette {
     double mean;
     double error; // standard error of the mean, 0 where it is that of all rows
 };
 
-// Mean over the rows whose numbers `sample` holds of (b - a) / max(a, b): a is the mean distance to the other rows of
-// the own cluster, b the least mean distance to the rows of another one, and rows are all of `rows`. A row alone in its
-// cluster has 0. A row of weight w counts like w rows. No weighted distance of two rows is more than `reach`; masses
-// are those of the clusters. Distances are summed as integers: the result depends on the order of `sample` alone.
-Silhouette silhouette_of(const LabelledRows &rows, const std::vector<std::int64_t> &sample, double reach,
-                         const std::vector<double> &masses);
+// The weighted mean over a sample of n rows, summed in its order.
+Silhouette mean_silhouette(const PgkmPoints &points, std::span<const std::int64_t> sample,
+                           const PgkmRowSilhouette *found, std::int64_t n);
 
 } // namespace pgkm

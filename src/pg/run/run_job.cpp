@@ -142,6 +142,8 @@ static char *describe(const PgkmRequest *request)
         return psprintf("Clustering %s of %s into %s", rows, features, pgkm_counted(k, "cluster"));
     case PGKM_TREE:
         return psprintf("A tree of clusters of %s of %s", rows, features);
+    case PGKM_JUDGEMENT:
+        return psprintf("The quality of labels of %s of %s", rows, features);
     case PGKM_MIXTURE:
         return psprintf("Fitting a mixture of %s to %s of %s", pgkm_counted(k, "component"), rows, features);
     case PGKM_SHARE:
@@ -166,6 +168,7 @@ PgkmShownFit pgkm_shown_fit(const PgkmRequest *request)
     case PGKM_SHARE:
     case PGKM_PCA:
     case PGKM_REDUCTION:
+    case PGKM_JUDGEMENT:
         break;
     }
     return {0, 0, 0};

@@ -157,7 +157,7 @@ static void warn_of_fits(const TableCall *call, const PgkmResult *first)
     PgkmFitCount count = {};
     PgkmResult result = *first;
 
-    if (request->algorithm == PGKM_PCA || request->algorithm == PGKM_REDUCTION)
+    if (request->algorithm == PGKM_PCA || request->algorithm == PGKM_REDUCTION || request->algorithm == PGKM_JUDGEMENT)
         return;
     pgkm_count_fit(&count, request, &result);
     if (request->k_last == 0 && request->algorithm != PGKM_TREE)
