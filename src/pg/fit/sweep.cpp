@@ -16,6 +16,15 @@ static int64 read_range(FunctionCallInfo fcinfo, int64 *k_max)
     return k_min;
 }
 
+int64 sweep_sample_argument(FunctionCallInfo fcinfo, int number)
+{
+    if (PG_ARGISNULL(number))
+        return -1;
+    if (PG_GETARG_INT32(number) < 0)
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("sample must be at least 0")));
+    return PG_GETARG_INT32(number);
+}
+
 TableCall *sweep_begin(const FitKind *kind, FunctionCallInfo fcinfo, const char *function, int64 silhouette_rows,
                        int64 *count)
 {

@@ -5,6 +5,7 @@
 #define PGKM_PG_FIT_SWEEP_H
 
 #include "pg/fit/fit.h"
+#include "pg/values/composite.h"
 
 /* Arguments by position, behind relation and features; behind them the function's own. */
 enum SweepArgument { SWEEP_K_MIN = TABLE_FEATURES + 1, SWEEP_K_MAX, SWEEP_OPTIONS, SWEEP_NEXT = SWEEP_OPTIONS + 5 };
@@ -16,6 +17,15 @@ enum SweepArgument { SWEEP_K_MIN = TABLE_FEATURES + 1, SWEEP_K_MAX, SWEEP_OPTION
  * arguments, rows and fits. */
 TableCall *sweep_begin(const FitKind *kind, FunctionCallInfo fcinfo, const char *function, int64 silhouette_rows,
                        int64 *count);
+
+/* How many rows silhouettes are of, as argument `number` says; -1 where it is NULL, 22023 below 0. */
+int64 sweep_sample_argument(FunctionCallInfo fcinfo, int number);
+
+/* An index that is not defined is NULL. */
+static inline PgkmValue index_value(double value)
+{
+    return pgkm_value_if(!std::isnan(value), value);
+}
 
 /* Looks for the best of a criterion among the results that have it: the greatest, of several the first. */
 struct SweepBest {

@@ -11,12 +11,6 @@ extern "C" {
 PG_FUNCTION_INFO_V1(pgkm_kmeans_sweep);
 }
 
-/* An index that is not defined is NULL. */
-static PgkmValue index_value(double value)
-{
-    return pgkm_value_if(!std::isnan(value), value);
-}
-
 /* Which k to take, and why. */
 struct Suggestion {
     int64 place; /* among the results; -1: none */
@@ -62,16 +56,6 @@ static void put_results(TableCall *call, int64 count, ReturnSetInfo *target)
     }
 }
 
-/* How many rows the silhouettes are of; -1 where that is not given. */
-static int64 sample_argument(FunctionCallInfo fcinfo)
-{
-    if (PG_ARGISNULL(SWEEP_NEXT))
-        return -1;
-    if (PG_GETARG_INT32(SWEEP_NEXT) < 0)
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("sample must be at least 0")));
-    return PG_GETARG_INT32(SWEEP_NEXT);
-}
-
 /*
  * kmeans_sweep(relation, features, k_min, k_max, options, ..., sample)
  *     -> setof (k, inertia, indices, clusters, n_iter, converged, more indices, suggestion)
@@ -84,7 +68,8 @@ Datum pgkm_kmeans_sweep(PG_FUNCTION_ARGS)
 {
     ReturnSetInfo *const target = pgkm_result_begin(fcinfo);
     int64 count;
-    TableCall *const call = sweep_begin(&kmeans_kind, fcinfo, "kmeans_sweep", sample_argument(fcinfo), &count);
+    const int64 sample = sweep_sample_argument(fcinfo, SWEEP_NEXT);
+    TableCall *const call = sweep_begin(&kmeans_kind, fcinfo, "kmeans_sweep", sample, &count);
 
     put_results(call, count, target);
     table_call_destroy(call);
