@@ -117,6 +117,8 @@ PgkmStatus cuda_seed(PgkmData *rows, PgkmProblem *problems, std::int64_t n_probl
 {
     return with_rows(rows, error, [&](Data &data, auto element) {
         using T = decltype(element);
+        if (params->kept != 0 || (params->init == PGKM_INIT_RANDOM && data.host.weights != nullptr))
+            throw Error(PGKM_UNSUPPORTED, "the CPU draws rows by weight, and goes on from centroids");
         const auto seed = [&](Data &on, PgkmProblem &own) { seed_problem<T>(on, own, *params); };
         share_out(
             data, problems, n_problems,

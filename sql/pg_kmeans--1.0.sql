@@ -743,12 +743,12 @@ BEGIN
         ('kmeans_cluster', 'k bigint, options kmeans_options%s, label_column text DEFAULT NULL, overwrite boolean DEFAULT false',
          'kmeans_model', 'pgkm_kmeans_cluster', 'VOLATILE PARALLEL UNSAFE',
          'clusters the rows of a table, writes the cluster id of each row into a column of the table, and returns the model'),
-        ('kmeans_sweep', 'k_min bigint, k_max bigint, options kmeans_options%s, sample integer DEFAULT NULL',
+        ('kmeans_sweep', 'k_min bigint DEFAULT NULL, k_max bigint DEFAULT NULL, options kmeans_options%s, sample integer DEFAULT NULL, ks bigint[] DEFAULT NULL',
          'TABLE (k bigint, inertia double precision, davies_bouldin double precision, calinski_harabasz double precision,
             simplified_silhouette double precision, clusters integer, n_iter integer, converged boolean,
-            silhouette double precision, silhouette_error double precision, bic double precision, suggestion text)',
+            silhouette double precision, silhouette_error double precision, bic double precision, suggestion text, knee boolean)',
          'pgkm_kmeans_sweep', 'STABLE PARALLEL RESTRICTED ROWS 20 SUPPORT pgkm_plan_support',
-         'clusters the rows of a table for each k of a range and returns how good the clusters are'),
+         'clusters the rows of a table for each k of a range or list and returns how good the clusters are'),
         ('kmeans_quality', 'label_column text, options kmeans_options%s, sample integer DEFAULT NULL',
          'TABLE (cluster_id bigint, size bigint, mass double precision, inertia double precision, silhouette double precision,
             silhouette_error double precision, davies_bouldin double precision, calinski_harabasz double precision)',
@@ -771,11 +771,11 @@ BEGIN
         ('gmm_fit', 'k bigint, options gmm_options%s',
          'gmm_model', 'pgkm_gmm_table_fit', 'VOLATILE PARALLEL RESTRICTED SUPPORT pgkm_plan_support',
          'Gaussian mixture of a table, view or foreign table by the columns that features names'),
-        ('gmm_sweep', 'k_min bigint, k_max bigint, options gmm_options%s',
+        ('gmm_sweep', 'k_min bigint DEFAULT NULL, k_max bigint DEFAULT NULL, options gmm_options%s, ks bigint[] DEFAULT NULL',
          'TABLE (k bigint, log_likelihood double precision, aic double precision, bic double precision,
             components integer, n_iter integer, converged boolean, suggestion text)',
          'pgkm_gmm_table_sweep', 'STABLE PARALLEL RESTRICTED ROWS 20',
-         'fits Gaussian mixtures of each number of components of a range and returns how well they describe the rows'),
+         'fits Gaussian mixtures of each number of components of a range or list and returns how well they describe the rows'),
         ('gmm_labels', 'k bigint, options gmm_options%s',
          'TABLE (row_ctid tid, component_id integer, row_table regclass)',
          'pgkm_gmm_table_labels', 'STABLE PARALLEL RESTRICTED ROWS 100000 SUPPORT pgkm_plan_support',
@@ -788,10 +788,10 @@ BEGIN
             width integer DEFAULT 720, height integer DEFAULT 480, title text DEFAULT NULL, sample integer DEFAULT 5000',
          'text', 'pgkm_clusters_plot', 'STABLE PARALLEL RESTRICTED',
          'draws the clusters of a table, or what its label column says, as SVG'),
-        ('kmeans_sweep_plot', 'k_min bigint, k_max bigint, options kmeans_options%s,
-            width integer DEFAULT 720, height integer DEFAULT 480, title text DEFAULT NULL',
+        ('kmeans_sweep_plot', 'k_min bigint DEFAULT NULL, k_max bigint DEFAULT NULL, options kmeans_options%s,
+            width integer DEFAULT 720, height integer DEFAULT 480, title text DEFAULT NULL, ks bigint[] DEFAULT NULL',
          'text', 'pgkm_curves_plot', 'STABLE PARALLEL RESTRICTED',
-         'draws how good the clusters of a table are for each k of a range, as SVG')
+         'draws how good the clusters of a table are for each k of a range or list, as SVG')
     ) AS list (name, arguments, result, symbol, properties, comment)
     LOOP
         EXECUTE pg_catalog.format(

@@ -52,6 +52,21 @@ SET pg_kmeans.cpu_threads = 3;
 SELECT count(*) FROM (TABLE sweep_one INTERSECT SELECT * FROM kmeans_sweep('sweep_rows', '{x,y}', 2, 4)) AS s;
 RESET pg_kmeans.cpu_threads;
 
+-- A list, in any order, is that part of a range; mixtures and pictures, too.
+SELECT count(*), array_agg(k ORDER BY k) AS ks, every(l.inertia = r.inertia AND l.silhouette = r.silhouette AND l.bic = r.bic AND l.n_iter = r.n_iter) AS same
+FROM kmeans_sweep('sweep_iris', '{a,b,c,d}', ks => '{9,2,4,9}') AS l JOIN kmeans_sweep('sweep_iris', '{a,b,c,d}', 1, 9) AS r USING (k);
+SELECT k, s.inertia = m.inertia AS streamed FROM kmeans_sweep('sweep_rows', '{x,y}', ks => ARRAY(SELECT generate_series(2, 12, 5)), memory => 'stream') AS s, LATERAL kmeans_fit('sweep_rows', '{x,y}', s.k) AS m ORDER BY k;
+SELECT l.k, l.log_likelihood = r.log_likelihood AS same, l.suggestion IS NOT NULL AS suggested FROM gmm_sweep('sweep_iris', '{a,b,c,d}', ks => '{1,3}', options => gmm_options('diag')) AS l JOIN gmm_sweep('sweep_iris', '{a,b,c,d}', 1, 3, options => gmm_options('diag')) AS r USING (k) ORDER BY k;
+SELECT kmeans_sweep_plot('sweep_iris', '{a,b,c,d}', ks => '{2,3,9}') ~ 'for k from 2 to 9' AS list, kmeans_sweep_plot('sweep_iris', '{a,b,c,d}', ks => '{2,3,4}') = replace(kmeans_sweep_plot('sweep_iris', '{a,b,c,d}', 2, 4), 'for each k', 'for k') AS range;
+-- The knee: the point farthest below the line from the first to the last, both axes scaled to 1.
+SELECT part, array_agg(k ORDER BY k) FILTER (WHERE knee) AS knee, count(*) FILTER (WHERE knee IS NULL) AS undefined, (array_agg(k ORDER BY below DESC, k))[1] AS farthest
+FROM (SELECT part, k, knee, (k - min(k) OVER p)::float8 / (max(k) OVER p - min(k) OVER p) AS x, (inertia - last_value(inertia) OVER p) / (first_value(inertia) OVER p - last_value(inertia) OVER p) AS y
+      FROM (VALUES ('range', '{1,2,3,4,5,6,7,8,9,10}'::bigint[]), ('list', '{2,3,5,10,20,40}'), ('three', '{1,3,9}'), ('two', '{2,3}')) AS v (part, list), LATERAL kmeans_sweep('sweep_iris', '{a,b,c,d}', ks => list, sample => 0)
+      WINDOW p AS (PARTITION BY part ORDER BY k ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)) AS s, LATERAL (SELECT 1 - x - y AS below) AS b GROUP BY part ORDER BY part;
+-- One value has no knee: nothing falls.
+CREATE TABLE sweep_alike AS SELECT 7 AS x FROM generate_series(1, 5);
+SELECT k, inertia, knee FROM kmeans_sweep('sweep_alike', '{x}', 1, 3);
+
 -- Where the indices are not defined: one cluster, as many clusters as rows, fewer clusters than k.
 CREATE TABLE sweep_few (x integer);
 SELECT * FROM kmeans_sweep('sweep_few', '{x}', 1, 3);
@@ -87,6 +102,14 @@ SELECT * FROM kmeans_sweep('sweep_few', '{y}', 1, 2);
 SELECT * FROM kmeans_sweep(NULL, '{x}', 1, 2);
 SELECT * FROM kmeans_sweep('sweep_few', '{x}', 1, 2, memory => 'loaded');
 
+SELECT * FROM kmeans_sweep('sweep_few', '{x}', 1, 2, ks => '{2}');
+SELECT * FROM kmeans_sweep('sweep_few', '{x}', k_max => 2, ks => '{2}');
+SELECT * FROM kmeans_sweep('sweep_few', '{x}', ks => '{}');
+SELECT * FROM kmeans_sweep('sweep_few', '{x}', ks => '{2,NULL}');
+SELECT * FROM kmeans_sweep('sweep_few', '{x}', ks => '{2,0}');
+SELECT * FROM gmm_sweep('sweep_few', '{x}', ks => '{2147483648}');
+SELECT * FROM kmeans_sweep('sweep_few', '{x}');
+
 -- It ends at the number of rows that take part, but not before k_min.
 LOAD 'pg_kmeans';
 SET pg_kmeans.memory_limit = '2MB';
@@ -94,6 +117,8 @@ INSERT INTO sweep_few VALUES (NULL);
 SELECT k, clusters FROM kmeans_sweep('sweep_few', '{x}', 3, 2147483647);
 SELECT k, clusters FROM kmeans_sweep('sweep_few', '{x}', 2147483646, 2147483647);
 SELECT k, clusters FROM kmeans_sweep('sweep_few', '{x}', 7, 7);
+SELECT k, clusters FROM kmeans_sweep('sweep_few', '{x}', ks => '{1,3,2147483647}');
+SELECT k, clusters FROM kmeans_sweep('sweep_few', '{x}', ks => '{8,9}');
 -- The results of a range of fits count against the limit before it starts.
 CREATE TABLE sweep_less AS SELECT * FROM sweep_rows LIMIT 5000;
 SET pg_kmeans.memory_limit = '2500kB';
@@ -107,5 +132,5 @@ END $$;
 RESET pg_kmeans.memory_limit;
 
 DROP VIEW sweep_weighted, sweep_copied;
-DROP TABLE sweep_iris, sweep_expected, sweep_rows, sweep_less, sweep_one, sweep_few, sweep_copies;
+DROP TABLE sweep_iris, sweep_expected, sweep_rows, sweep_less, sweep_one, sweep_few, sweep_copies, sweep_alike;
 DROP FUNCTION sweep_near, sweep_same;

@@ -1,7 +1,7 @@
 // seed.cu (seed) - initial centroids: test/reference/seed.cpp's definition, run on the device.
 //
 // k-means++ looks at its state every few steps, some 10 ms of work. k-means|| comes back to the host once a round.
-// random and first draw on the host.
+// random and first draw on the host; by weight the CPU draws.
 #include <algorithm>
 #include <numeric>
 #include <optional>

@@ -25,7 +25,7 @@ extern "C" {
 #endif
 
 /* Raised whenever anything in this file changes its meaning or layout. */
-#define PGKM_BACKEND_ABI 11
+#define PGKM_BACKEND_ABI 12
 
 /* The plugin's only exported symbol: const PgkmBackend *pgkm_backend_entry(uint32_t abi);
  * it returns NULL when it cannot serve that version. */
@@ -39,7 +39,7 @@ typedef enum PgkmMetric { PGKM_L2 = 0, PGKM_COSINE = 1 } PgkmMetric;
 typedef enum PgkmInit {
     PGKM_INIT_KMEANS_PLUS_PLUS = 0, /* greedy k-means++ (Arthur, Vassilvitskii 2007; trials as in scikit-learn) */
     PGKM_INIT_KMEANS_PARALLEL = 1,  /* k-means|| (Bahmani et al. 2012) */
-    PGKM_INIT_RANDOM = 2,           /* k rows without replacement */
+    PGKM_INIT_RANDOM = 2,           /* k rows without replacement; those of weights that differ by weight */
     PGKM_INIT_FIRST = 3,            /* the first k rows: the only way that depends on their order */
     PGKM_INIT_AUTO = 4,             /* of options, never of a call: the first or the second of these */
     PGKM_INIT_OPTIMAL = 5           /* the means of the optimum, of one feature; by the CPU alone */
@@ -181,6 +181,8 @@ typedef struct PgkmSeedParams {
     PgkmInit init;
     uint64_t seed;
     uint32_t restart; /* 0 .. n_init - 1 */
+    /* The first so many centroids are there and stay: k-means++ goes on from them. By the CPU, and over servers. */
+    int32_t kept;
 } PgkmSeedParams;
 
 typedef struct PgkmFitParams {

@@ -156,7 +156,8 @@ void call_fields(Archive &archive, Call &call)
     case Function::seed:
         archive.choice(Way::given, call.seed.init, PGKM_INIT_FIRST);
         archive.value(Way::given, call.seed.seed);
-        return archive.value(Way::given, call.seed.restart);
+        archive.value(Way::given, call.seed.restart);
+        return archive.value(Way::given, call.seed.kept);
     case Function::fit:
         archive.choice(Way::given, call.fit.metric, PGKM_COSINE);
         return archive.value(Way::given, call.fit.max_iter);

@@ -1,18 +1,26 @@
-// random_places.hpp - k places of n rows in canonical order, for PGKM_INIT_RANDOM: Floyd's sampling without
-// replacement.
+// random_places.hpp - for PGKM_INIT_RANDOM: k places of n rows in canonical order, by Floyd's sampling without
+// replacement. And the masses by which rows are drawn where their weights differ.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <unordered_set>
 #include <vector>
 
 #include "backend/backend.h"
+#include "numeric/contract.hpp"
 #include "numeric/philox.hpp"
 
 namespace pgkm {
 
 // What one place costs while places are drawn: an element of an unordered_set (its link, a bucket, the allocator).
 inline constexpr std::uint64_t bytes_per_random_place = 64;
+
+// A weight as an integer of this scale, at least 1: light rows count, too, once the heavy ones are drawn.
+inline std::uint64_t drawn_mass(double weight, double scale)
+{
+    return static_cast<std::uint64_t>(std::max<std::int64_t>(1, quantise(weight, scale)));
+}
 
 // In the order of insertion; k <= n. Calls poll() now and then.
 template <typename Poll>

@@ -82,7 +82,8 @@ typedef struct PgkmOptions {
     PgkmGiven max_sizes;
     double max_radius;  /* no row is farther from its centroid (engine/kmeans/radius.hpp); 0: no limit */
     int32_t batch_size; /* rows of a mini-batch (engine/kmeans/batches.hpp); 0: iterations over all rows */
-    /* Where the fit goes on: centroids and units. Metric and standardize are the model's, init_centroids not given. */
+    /* Where the fit goes on: centroids, of any number, and units. Metric and standardize are the model's,
+     * init_centroids not given. */
     PgkmGivenModel init_model;
 } PgkmOptions;
 
@@ -180,6 +181,8 @@ typedef struct PgkmRequest {
     /* A sweep of k-means: k, k + 1, ... k_last, each with its quality; no groups, and no arrays in the results.
      * It ends at the number of rows, or at k where that is more (pgkm_sweep_last). 0: k alone. */
     int64_t k_last;
+    const int64_t *sweep_k; /* or these k, from k to k_last, each above the one before; NULL: all of the range */
+    int64_t n_sweep;
     int64_t silhouette_rows; /* of a sweep of k-means: rows that silhouettes are of; 0: none; -1: as many as pay.
                               * Of a judgement at least 2 of each cluster that has so many */
     /* Of a judgement: each row's cluster, 0 .. k - 1; each has rows. Of `kmeans` metric, standardize and seed are read,
@@ -325,7 +328,9 @@ typedef struct PgkmJobProgress {
     double seconds[PGKM_PHASES]; /* in each phase that has ended, all restarts together */
 } PgkmJobProgress;
 
-/* The last k that a sweep fits: k_last, or the number of rows, but at least k. */
+/* How many k a sweep fits: up to k_last, or the number of rows, but k at least. The i-th of them, from 0; the last. */
+int64_t pgkm_sweep_count(const PgkmRequest *request);
+int64_t pgkm_sweep_k(const PgkmRequest *request, int64_t i);
 int64_t pgkm_sweep_last(const PgkmRequest *request);
 
 /* Bytes of host memory that a request needs beside its points; groups are copied together. UINT64_MAX
@@ -360,8 +365,8 @@ int pgkm_job_wait(PgkmJob *job, int milliseconds);
 /* A snapshot of how far the job is, at any time until it is freed. */
 void pgkm_job_progress(PgkmJob *job, PgkmJobProgress *progress);
 /* After the end: result `i`, or the error that ended the job. Of groups i is 0 .. n_groups - 1, of a sweep
- * k + i is the number of clusters, else i is 0. PGKM_INTERNAL where there is no such result, and before the
- * end. Arrays of *result live until pgkm_job_free. */
+ * pgkm_sweep_k(request, i) is the number of clusters, else i is 0. PGKM_INTERNAL where there is no such result, and
+ * before the end. Arrays of *result live until pgkm_job_free. */
 PgkmStatus pgkm_job_result(PgkmJob *job, int64_t i, PgkmResult *result, PgkmError *error);
 /* Cancels if still running, and joins its threads. */
 void pgkm_job_stop(PgkmJob *job);

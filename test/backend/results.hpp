@@ -80,7 +80,7 @@ class Expected {
 
 inline constexpr PgkmSeedParams seed_params(PgkmInit init, std::uint32_t restart)
 {
-    return {init, 0x9e3779b97f4a7c15u, restart};
+    return {init, 0x9e3779b97f4a7c15u, restart, 0};
 }
 
 } // namespace conformance

@@ -41,6 +41,29 @@ TEST_P(Seed, First)
     expect_same(PGKM_INIT_FIRST, 0);
 }
 
+// Half of the centroids are first rows, which stay.
+TEST_P(Seed, GoesOnFromCentroids)
+{
+    const Problems &begun = Expected::of(data()).seeded(PGKM_INIT_FIRST, 0);
+    PgkmSeedParams params = seed_params(PGKM_INIT_KMEANS_PLUS_PLUS, 2);
+    params.kept = std::min_element(begun.list.begin(), begun.list.end(), [](auto &a, auto &b) { return a.k < b.k; })->k;
+    params.kept = (params.kept + 1) / 2;
+    const std::size_t bytes = static_cast<std::size_t>(params.kept * data().d) * data().element_size();
+    const auto seed = [&](const Subject &by, Problems &problems) {
+        for (std::size_t g = 0; g < begun.size(); ++g)
+            std::memcpy(problems.list[g].centroids, begun.list[g].centroids, bytes);
+        Session session(by, data().points());
+        PGKM_REQUIRE_OK(session.seed(problems.list.data(), problems.size(), params), session, by);
+    };
+    Problems expected(data(), Expected::of(data()).summaries()), actual = expected;
+    seed(reference_subject(), expected);
+    seed(subject(), actual);
+    for (std::size_t g = 0; g < actual.size(); ++g) {
+        EXPECT_TRUE(same_centroids(expected, actual, g)) << "group " << g;
+        EXPECT_EQ(std::memcmp(actual.list[g].centroids, begun.list[g].centroids, bytes), 0) << "group " << g;
+    }
+}
+
 class Restart : public Seed {};
 
 TEST_P(Restart, KmeansPlusPlus)

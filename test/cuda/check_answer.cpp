@@ -122,7 +122,7 @@ class Run {
 
     bool seed()
     {
-        const PgkmSeedParams params = {case_.init, 17, 1};
+        const PgkmSeedParams params = {case_.init, 17, 1, 0};
         if (!good(backend_->seed(data_, problems_.data(), count(), &params, &error_)))
             return false;
         for (std::size_t g = 0; g < groups_.size(); ++g) {

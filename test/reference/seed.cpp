@@ -61,8 +61,15 @@ class Seeder {
     void add(std::int64_t row)
     {
         chosen_.push_back(row);
-        for (std::int64_t i = 0; i < rows_.size(); ++i)
-            at(i) = std::min(at(i), exact_distance(rows_.row(i), rows_.row(row), rows_.d));
+        meet(rows_.row(row));
+    }
+
+    // Centroids that are no rows, and go before all that are chosen.
+    void keep(const T *values, std::int32_t count)
+    {
+        kept_ = count;
+        for (std::int32_t j = 0; j < count; ++j)
+            meet(values + std::int64_t{j} * rows_.d);
     }
 
     void add_first() { add(pick(rows_.masses, draw(params_.seed, params_.restart, streams_.first, 0, 0))); }
@@ -88,8 +95,8 @@ class Seeder {
     {
         std::vector<std::int64_t> masses;
         double scale;
-        while (static_cast<std::int32_t>(chosen_.size()) < k && weigh(masses, scale)) {
-            const std::uint64_t step = chosen_.size();
+        while (kept_ + static_cast<std::int32_t>(chosen_.size()) < k && weigh(masses, scale)) {
+            const std::uint64_t step = static_cast<std::uint64_t>(kept_) + chosen_.size();
             std::int64_t best_row = 0;
             UInt128 best = 0;
             for (int trial = 0; trial < greedy_trials(k); ++trial) {
@@ -112,10 +119,39 @@ class Seeder {
         double scale;
         if (!weigh(masses, scale))
             return false;
+        add_drawn(Stream::oversample, round, std::int64_t{oversampling_factor} * k, masses);
+        return true;
+    }
+
+    // One round of rows by weight: true unless no row lies apart.
+    bool add_weighted(std::uint32_t round, std::int32_t k)
+    {
+        std::vector<std::int64_t> masses;
+        for (std::int64_t i = 0; i < rows_.size(); ++i)
+            masses.push_back(at(i) == 0.0 ? 0 : std::max<std::int64_t>(1, rows_.masses[static_cast<std::size_t>(i)]));
+        if (std::all_of(masses.begin(), masses.end(), [](std::int64_t mass) { return mass == 0; }))
+            return false;
+        add_drawn(Stream::random_rows, round, k - static_cast<std::int64_t>(chosen_.size()), masses);
+        return true;
+    }
+
+    const std::vector<std::int64_t> &chosen() const { return chosen_; }
+    const Rows<T> &rows() const { return rows_; }
+
+  private:
+    void meet(const T *centroid)
+    {
+        for (std::int64_t i = 0; i < rows_.size(); ++i)
+            at(i) = std::min(at(i), exact_distance(rows_.row(i), centroid, rows_.d));
+    }
+
+    // Of draws of equal rows the first.
+    void add_drawn(Stream stream, std::uint32_t round, std::int64_t draws, const std::vector<std::int64_t> &masses)
+    {
         std::vector<std::int64_t> sampled;
-        const std::uint64_t draws = std::uint64_t{oversampling_factor} * static_cast<std::uint64_t>(k);
-        for (std::uint64_t i = 0; i < draws; ++i) {
-            const std::int64_t row = pick(masses, draw(params_.seed, params_.restart, Stream::oversample, round, i));
+        for (std::int64_t i = 0; i < draws; ++i) {
+            const std::int64_t row =
+                pick(masses, draw(params_.seed, params_.restart, stream, round, static_cast<std::uint64_t>(i)));
             const auto repeats = [&](std::int64_t other) {
                 return compare_content(rows_.row(row), rows_.row(other), rows_.d) == 0;
             };
@@ -124,13 +160,8 @@ class Seeder {
         }
         for (const std::int64_t row : sampled)
             add(row);
-        return true;
     }
 
-    const std::vector<std::int64_t> &chosen() const { return chosen_; }
-    const Rows<T> &rows() const { return rows_; }
-
-  private:
     double &at(std::int64_t i) { return nearest_[static_cast<std::size_t>(i)]; }
     double weighted(std::int64_t i, double distance) const
     {
@@ -152,6 +183,7 @@ class Seeder {
     PgkmSeedParams params_;
     Streams streams_;
     std::vector<double> nearest_; // m_i
+    std::int32_t kept_ = 0;
     std::vector<std::int64_t> chosen_;
 };
 
@@ -243,11 +275,23 @@ std::vector<std::int64_t> random_rows(std::int64_t n, std::int32_t k, const Pgkm
 }
 
 template <typename T>
+std::vector<std::int64_t> weighted_rows(Seeder<T> seeder, std::int32_t k)
+{
+    for (std::uint32_t round = 0; static_cast<std::int32_t>(seeder.chosen().size()) < k; ++round)
+        if (!seeder.add_weighted(round, k))
+            break;
+    return seeder.chosen();
+}
+
+template <typename T>
 std::vector<std::int64_t> choose(const Rows<T> &rows, const PgkmProblem &problem, const PgkmSeedParams &params)
 {
     const auto at_most_n = static_cast<std::int32_t>(std::min<std::int64_t>(problem.k, problem.n_rows));
-    if (params.init == PGKM_INIT_RANDOM)
-        return random_rows(problem.n_rows, at_most_n, params);
+    if (params.init == PGKM_INIT_RANDOM) {
+        const auto [least, most] = std::minmax_element(rows.masses.begin(), rows.masses.end());
+        return *most <= std::max<std::int64_t>(1, *least) ? random_rows(problem.n_rows, at_most_n, params)
+                                                          : weighted_rows(Seeder<T>(rows, params, {}), problem.k);
+    }
     if (params.init == PGKM_INIT_FIRST) {
         std::vector<std::int64_t> first(static_cast<std::size_t>(at_most_n));
         std::iota(first.begin(), first.end(), 0);
@@ -256,7 +300,10 @@ std::vector<std::int64_t> choose(const Rows<T> &rows, const PgkmProblem &problem
     Seeder<T> seeder(rows, params, {Stream::first_centroid, Stream::trial});
     if (params.init == PGKM_INIT_KMEANS_PARALLEL)
         return kmeans_parallel(seeder, problem, params);
-    seeder.add_first();
+    if (params.kept > 0)
+        seeder.keep(static_cast<const T *>(problem.centroids), params.kept);
+    else
+        seeder.add_first();
     seeder.extend(problem.k);
     return seeder.chosen();
 }
@@ -268,10 +315,10 @@ void reference_seed_problem(const PgkmPoints &points, PgkmProblem &problem, cons
 {
     const Rows<T> rows = problem_rows<T>(points, problem, params.init != PGKM_INIT_FIRST);
     const std::vector<std::int64_t> chosen = choose(rows, problem, params);
-    T *out = static_cast<T *>(problem.centroids);
+    T *out = static_cast<T *>(problem.centroids) + std::int64_t{params.kept} * points.d;
     for (const std::int64_t row : chosen)
         out = std::copy(rows.row(row), rows.row(row) + rows.d, out);
-    problem.k = static_cast<std::int32_t>(chosen.size());
+    problem.k = params.kept + static_cast<std::int32_t>(chosen.size());
 }
 
 template void reference_seed_problem<float>(const PgkmPoints &, PgkmProblem &, const PgkmSeedParams &);

@@ -43,7 +43,7 @@ class Loaded {
 
     PgkmStatus seed()
     {
-        const PgkmSeedParams params = {PGKM_INIT_KMEANS_PLUS_PLUS, 1, 0};
+        const PgkmSeedParams params = {PGKM_INIT_KMEANS_PLUS_PLUS, 1, 0, 0};
         PgkmProblem one = problem();
         return cpu_backend()->seed(data(), &one, 1, &params, &error);
     }

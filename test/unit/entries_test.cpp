@@ -100,7 +100,7 @@ class Loaded {
         if (!rows_.weights.empty())
             problem.weight_exponent = scale_exponent(*std::max_element(rows_.weights.begin(), rows_.weights.end()));
         problem.distance_exponent = square_exponent(1e9);
-        const PgkmSeedParams seeding = {options_.init, options_.seed, 0};
+        const PgkmSeedParams seeding = {options_.init, options_.seed, 0, 0};
         const PgkmFitParams fitting = {PGKM_L2, options_.max_iter};
         if (options_.same_centroids)
             for (std::size_t i = 0; i < centroids.size(); ++i)

@@ -406,6 +406,24 @@ inline void each_option(const Same &same)
     }
 }
 
+// From a model of fewer clusters, and of more.
+inline void each_model_of_another_k(const Same &same)
+{
+    std::mt19937_64 random(3);
+    std::vector<double> centroids(9 * 3);
+    for (double &value : centroids)
+        value = normal(random);
+    for (const bool weighted : {false, true})
+        for (const std::int32_t k : {4, 9, 30})
+            same(
+                make_rows<float>(5000, 3, weighted, normal),
+                [&](PgkmRequest &request) {
+                    request.kmeans.init_model = {{centroids.data(), 2, {9, 3}}, {}, {}, PGKM_L2};
+                    request.kmeans.max_iter = iterations(20);
+                },
+                k);
+}
+
 // Heavy tails empty clusters; given centroids far away do at once. Empty ones take the farthest rows, be they equal,
 // and stay empty where rows are the same to the precision of a centroid.
 inline void each_with_empty_clusters(const Same &same)

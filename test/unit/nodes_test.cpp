@@ -18,6 +18,11 @@ TEST(Nodes, TakeOptions)
     each_option(expect_same);
 }
 
+TEST(Nodes, GoOnFromModels)
+{
+    each_model_of_another_k(expect_same);
+}
+
 TEST(Nodes, FillEmptyClusters)
 {
     each_with_empty_clusters(expect_same);

@@ -108,6 +108,40 @@ TEST(SeedDraws, RandomTakesEveryPairOfPlaces)
     EXPECT_LT(chi_square(counts, expected), 16.3); // 3 degrees of freedom
 }
 
+// One row after the other by the weight of all that equal it, in what is left: by order, and with a row of half of all.
+TEST(SeedDraws, RandomFollowsWeights)
+{
+    const std::vector<double> rows = {5.0, 3.0, 3.0, 1.0, 8.0}, weights = {1.0, 2.0, 0.5, 0.5, 4.0};
+    const std::map<double, double> weight = {{5.0, 1.0}, {3.0, 2.5}, {1.0, 0.5}, {8.0, 4.0}};
+    std::map<std::pair<double, double>, double> expected;
+    for (const auto &[a, first] : weight)
+        for (const auto &[b, second] : weight)
+            if (a != b)
+                expected[{a, b}] = first / 8.0 * second / (8.0 - first);
+    SeededRows loaded(cpu_backend(), rows, 1, weights);
+    std::map<std::pair<double, double>, int> counts;
+    for (int seed = 0; seed < draws; ++seed) {
+        const std::vector<double> found = loaded.seed(2, PGKM_INIT_RANDOM, static_cast<std::uint64_t>(seed));
+        ++counts[{found.at(0), found.at(1)}];
+    }
+    EXPECT_LT(chi_square(counts, expected), 31.3); // 11 degrees of freedom
+}
+
+// Weights that are all the same are none; and rows that differ are all there are.
+TEST(SeedDraws, RandomWithEqualWeightsIsWithoutWeights)
+{
+    std::vector<double> rows;
+    for (int i = 0; i < 500; ++i)
+        rows.push_back(i % 120);
+    const std::vector<double> expected = SeededRows(cpu_backend(), rows, 1).seed(40, PGKM_INIT_RANDOM, 7);
+    std::vector<double> weights(500, 0.3);
+    EXPECT_EQ(SeededRows(cpu_backend(), rows, 1, weights).seed(40, PGKM_INIT_RANDOM, 7), expected);
+    weights[3] = 1e-30;
+    std::vector<double> all = SeededRows(cpu_backend(), rows, 1, weights).seed(200, PGKM_INIT_RANDOM, 7);
+    std::sort(all.begin(), all.end());
+    EXPECT_EQ(all, std::vector<double>(rows.begin(), rows.begin() + 120));
+}
+
 TEST(RowKey, TakesMinusZeroForZeroAndTellsPlaces)
 {
     const float a[] = {0.0f, 1.0f}, b[] = {-0.0f, 1.0f}, c[] = {1.0f, 0.0f};
@@ -167,7 +201,7 @@ TEST(Seeding, ChoosesTheSameByProjections)
     }
     cpu::Context context({}, 1);
     for (const std::uint64_t seed : {1, 24}) {
-        const PgkmSeedParams params = {PGKM_INIT_KMEANS_PARALLEL, seed, 0};
+        const PgkmSeedParams params = {PGKM_INIT_KMEANS_PARALLEL, seed, 0, 0};
         EXPECT_EQ(cpu::choose_among({context, true}, rows.data(), d, masses, k, params),
                   cpu::choose_among({context, false}, rows.data(), d, masses, k, params))
             << seed;

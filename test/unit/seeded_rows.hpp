@@ -41,7 +41,7 @@ class SeededRows {
     {
         std::vector<double> centroids(static_cast<std::size_t>(k) * static_cast<std::size_t>(d_));
         PgkmProblem one = problem(centroids);
-        const PgkmSeedParams params = {init, seed, 0};
+        const PgkmSeedParams params = {init, seed, 0, 0};
         status = table_->seed(data_, &one, 1, &params, &error_);
         centroids.resize(static_cast<std::size_t>(one.k) * static_cast<std::size_t>(d_));
         return centroids;

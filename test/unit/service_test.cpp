@@ -251,7 +251,7 @@ TEST_F(Service, AClientThatLeavesLeavesNothing)
     problem.n_rows = points.n;
     problem.k = 1;
     problem.centroids = centroids;
-    const PgkmSeedParams params = {PGKM_INIT_FIRST, 0, 0};
+    const PgkmSeedParams params = {PGKM_INIT_FIRST, 0, 0, 0};
     EXPECT_EQ(client_backend()->seed(data, &problem, 1, &params, &error), PGKM_DEVICE_ERROR);
     client_backend()->unload(data);
     client_backend()->close(context);

@@ -58,7 +58,7 @@ Fitted fit(const PgkmBackend *table, const std::vector<double> &rows, bool far, 
     problem.feature_scales = scales.data();
     problem.distance_exponent = 20;
     fitted.problems = {problem};
-    const PgkmSeedParams seed = {PGKM_INIT_KMEANS_PLUS_PLUS, 5, 0};
+    const PgkmSeedParams seed = {PGKM_INIT_KMEANS_PLUS_PLUS, 5, 0, 0};
     const PgkmFitParams params = {PGKM_L2, max_iter};
     if (far)
         std::fill(fitted.centroids.begin() + d, fitted.centroids.end(), 1e6);

@@ -39,6 +39,11 @@ TEST(Stream, TakesOptions)
     each_option(expect_same_in_chunks);
 }
 
+TEST(Stream, GoesOnFromModels)
+{
+    each_model_of_another_k(expect_same_in_chunks);
+}
+
 // Without labels it is not at once known whether they rest.
 TEST(Stream, FillsEmptyClusters)
 {

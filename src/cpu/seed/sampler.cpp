@@ -11,6 +11,7 @@
 #include "cpu/seed/trials.hpp"
 #include "cpu/unless_short.hpp"
 #include "numeric/contract.hpp"
+#include "backend/random_places.hpp"
 #include "backend/update.hpp"
 #include "numeric/row_key.hpp"
 
@@ -51,7 +52,14 @@ void SeedSampler<T>::add(const std::vector<std::int64_t> &rows)
 {
     chosen_.insert(chosen_.end(), rows.begin(), rows.end());
     scale_ = 0.0;
-    runner_.report(chosen_.size());
+    runner_.report(count());
+}
+
+template <typename T>
+void SeedSampler<T>::keep(const T *values, std::int32_t count)
+{
+    for (std::int32_t j = 0; j < count; ++j)
+        kept_.push_back(values + std::int64_t{j} * rows_.d);
 }
 
 template <typename T>
@@ -103,7 +111,7 @@ bool SeedSampler<T>::weigh(double largest)
 template <typename T>
 void SeedSampler<T>::extend(std::int32_t k)
 {
-    if (static_cast<std::int32_t>(chosen_.size()) >= k)
+    if (count() >= k)
         return;
     if (FewRowTrials<T>::serves(rows_))
         return extend_by<FewRowTrials<T>>(k);
@@ -112,14 +120,14 @@ void SeedSampler<T>::extend(std::int32_t k)
     Rows<T> all(context, runner_.is_threaded() ? context.pool : alone, rows_.values, rows_.n, rows_.d, k);
     all.data = rows_.data;
     const std::shared_ptr<EncodedRows<T>> encoded = EncodedRows<T>::of(all);
-    if (rows_.weights == nullptr && rows_.counts == nullptr)
+    if (rows_.weights == nullptr && rows_.counts == nullptr && kept_.empty())
         if (const auto bits = encoded->bits(all); bits && bits->counts_distances())
             if (const auto trials = unless_short([&] {
                     return std::make_unique<BitRowTrials<T>>(runner_, rows_, nearest_.data(), labels_.data(),
                                                              greedy_trials(k), *bits);
                 }))
                 return extend_with(k, *trials);
-    const std::shared_ptr<const Projection<T>> projected = projection(*encoded, all);
+    const std::shared_ptr<const Projection<T>> projected = kept_.empty() ? projection(*encoded, all) : nullptr;
     if (!projected)
         return extend_by<SeedTrials<T>>(k, rows_, 0.0);
     const SeedRows<float> points = {projected->row(0),     rows_.weights, rows_.n,
@@ -159,14 +167,14 @@ template <typename T>
 template <typename Trials>
 void SeedSampler<T>::extend_with(std::int32_t k, Trials &trials)
 {
-    std::vector<const T *> chosen;
+    std::vector<const T *> chosen = kept_;
     for (const std::int64_t row : chosen_)
         chosen.push_back(rows_.row(row));
     trials.group(chosen);
     std::vector<const T *> candidates(greedy_trials(k));
     std::vector<std::int64_t> drawn(candidates.size());
-    while (static_cast<std::int32_t>(chosen_.size()) < k && weigh(trials.largest())) {
-        const std::uint64_t step = chosen_.size();
+    while (count() < k && weigh(trials.largest())) {
+        const auto step = static_cast<std::uint64_t>(count());
         for (std::size_t trial = 0; trial < drawn.size(); ++trial) {
             drawn[trial] = masses_.row_at(masses_.pick(draw_bits(streams_.trial, 0, step * 64 + trial),
                                                        [&](std::int64_t row) { return mass(row); }));
@@ -175,10 +183,10 @@ void SeedSampler<T>::extend_with(std::int32_t k, Trials &trials)
         const int best = trials.find_best(candidates, scale_);
         chosen_.push_back(drawn[best]);
         chosen.push_back(candidates[best]);
-        trials.choose(best, static_cast<std::int32_t>(chosen_.size()) - 1, scale_,
+        trials.choose(best, static_cast<std::int32_t>(count()) - 1, scale_,
                       [&](std::int64_t row, std::uint64_t mass) { masses_.subtract(row, mass); });
         trials.group_again(chosen);
-        runner_.report(chosen_.size());
+        runner_.report(count());
     }
 }
 
@@ -187,12 +195,34 @@ std::vector<std::int64_t> SeedSampler<T>::draw_round(std::uint32_t round, std::i
 {
     if (!weigh(largest_square(runner_, rows_, nearest_.data())))
         return {};
-    const std::int64_t draws = std::int64_t{oversampling_factor} * k;
+    return draw_contents(Stream::oversample, round, std::int64_t{oversampling_factor} * k,
+                         [&](std::int64_t row) { return mass(row); });
+}
+
+template <typename T>
+std::vector<std::int64_t> SeedSampler<T>::draw_by_weight(std::uint32_t round, std::int64_t draws)
+{
+    const auto mass = [&](std::int64_t row) {
+        const bool is_apart = chosen_.empty() || nearest_[row] != 0.0;
+        return is_apart ? rows_.copies(row) * drawn_mass(rows_.weights[row], first_masses_.weight_scale) : 0;
+    };
+    masses_.sum(mass);
+    masses_.prepare();
+    if (masses_.total() == 0)
+        return {};
+    return draw_contents(Stream::random_rows, round, draws, mass);
+}
+
+// So many draws, of which those of a content that was drawn before do not count.
+template <typename T>
+template <typename Mass>
+std::vector<std::int64_t> SeedSampler<T>::draw_contents(Stream stream, std::uint32_t round, std::int64_t draws,
+                                                        Mass &&mass) const
+{
     Buffer<std::int64_t> places(runner_.budget(), draws);
     runner_.run((draws + 255) / 256, [&](std::int64_t block) {
         for (std::int64_t i = block * 256; i < std::min(draws, (block + 1) * 256); ++i)
-            places[i] = masses_.pick(draw_bits(Stream::oversample, round, static_cast<std::uint64_t>(i)),
-                                     [&](std::int64_t row) { return mass(row); });
+            places[i] = masses_.pick(draw_bits(stream, round, static_cast<std::uint64_t>(i)), mass);
     });
     // Rows of equal content are neighbours in canonical order: of each such run the first draw stays.
     Buffer<std::int64_t> sorted(runner_.budget(), draws);

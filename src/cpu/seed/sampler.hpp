@@ -1,4 +1,4 @@
-// sampler.hpp - D^2 sampling over the rows of one problem, or over the candidates of k-means||.
+// sampler.hpp - D^2 sampling over the rows of one problem, or over the candidates of k-means||; and draws by weight.
 //
 // Per row it keeps the squared distance to the nearest chosen row and which that is.
 #pragma once
@@ -56,11 +56,17 @@ class SeedSampler {
     // Draws the rows of a round of k-means||, in the order of the draws, each content once. None when no row lies
     // apart.
     std::vector<std::int64_t> draw_round(std::uint32_t round, std::int32_t k);
+    // The same of draws by weight: rows that lie apart from the chosen ones, if any. Weights are not NULL.
+    std::vector<std::int64_t> draw_by_weight(std::uint32_t round, std::int64_t draws);
     // Adds rows to the chosen ones. The caller has brought nearest() and labels() to them.
     void add(const std::vector<std::int64_t> &rows);
+    // Centroids that go before all chosen rows, which the caller has brought nearest() to, too. They stay the caller's.
+    void keep(const T *values, std::int32_t count);
 
+    // With those that are kept.
+    std::int64_t count() const { return static_cast<std::int64_t>(kept_.size() + chosen_.size()); }
     const std::vector<std::int64_t> &chosen() const { return chosen_; }
-    // Per row the squared distance to the nearest chosen row, and its index in chosen().
+    // Per row the squared distance to the nearest chosen row, and its index in chosen(), behind those that are kept.
     double *nearest() { return nearest_.data(); }
     std::int32_t *labels() { return labels_.data(); }
 
@@ -77,6 +83,8 @@ class SeedSampler {
     void extend_with(std::int32_t k, Trials &trials);
     std::uint64_t mass(std::int64_t row) const { return rows_.mass(row, nearest_[row], scale_); }
     bool weigh(double largest);
+    template <typename Mass>
+    std::vector<std::int64_t> draw_contents(Stream stream, std::uint32_t round, std::int64_t draws, Mass &&mass) const;
 
     const BlockRunner &runner_;
     SeedRows<T> rows_;
@@ -86,6 +94,7 @@ class SeedSampler {
     Buffer<double> nearest_;
     Buffer<std::int32_t> labels_;
     SeedMasses masses_;
+    std::vector<const T *> kept_;
     std::vector<std::int64_t> chosen_;
     double scale_ = 0.0; // of the sampling integers; 0: the sums are stale
 };

@@ -1,4 +1,5 @@
-// seed.cpp - seed(): random rows, the first rows, k-means++ and k-means||; of one feature the optimum.
+// seed.cpp - seed(): random rows, the first rows, k-means++ and k-means||; of one feature the optimum. Or k-means++
+// goes on from centroids that stay.
 #include "cpu/operations.hpp"
 
 #include <algorithm>
@@ -31,18 +32,24 @@ RowList first_rows(std::int32_t k)
     return rows;
 }
 
-// Brings nearest() and labels() of the sampler to rows that are about to be added: one assignment to them.
 template <typename T>
-void meet(const Rows<T> &rows, SeedSampler<T> &sampler, const RowList &added)
+Buffer<T> values_of(Budget &budget, const SeedRows<T> &rows, const RowList &list)
+{
+    Buffer<T> values(budget, list.size() * rows.d);
+    T *out = values.data();
+    for (const std::int64_t row : list)
+        out = std::copy(rows.row(row), rows.row(row) + rows.d, out);
+    return values;
+}
+
+// Brings nearest() and labels() of the sampler to `count` centroids that are about to be added: one assignment to them.
+template <typename T>
+void meet(const Rows<T> &rows, SeedSampler<T> &sampler, const T *values, std::size_t count)
 {
     Rows<T> round = rows;
-    round.k = static_cast<std::int32_t>(added.size());
+    round.k = static_cast<std::int32_t>(count);
     Budget &budget = rows.context.budget;
-    Buffer<T> values(budget, added.size() * rows.d);
-    T *out = values.data();
-    for (const std::int64_t row : added)
-        out = std::copy(rows.row(row), rows.row(row) + rows.d, out);
-    const auto first_label = static_cast<std::int32_t>(sampler.chosen().size());
+    const auto first_label = static_cast<std::int32_t>(sampler.count());
     std::unique_ptr<Assigner<T>> assigner;
     assign_with<T>(assigner, round, Purpose::single, [&](Assigner<T> &made) {
         const int block = made.rows_at_once();
@@ -52,19 +59,26 @@ void meet(const Rows<T> &rows, SeedSampler<T> &sampler, const RowList &added)
             labels.emplace_back(budget, block);
             squares.emplace_back(budget, block);
         }
-        made.begin(values.data());
+        made.begin(values);
         for_blocks(round, block, [&](int worker, std::int64_t first, int count) {
             std::int32_t *label = labels[worker].data();
             double *square = squares[worker].data();
             std::fill_n(label, count, -1);
             made.assign(worker, first, count, label, square);
             for (int i = 0; i < count; ++i)
-                if (square[i] < sampler.nearest()[first + i]) {
+                if (first_label == 0 || square[i] < sampler.nearest()[first + i]) {
                     sampler.nearest()[first + i] = square[i];
                     sampler.labels()[first + i] = first_label + label[i];
                 }
         });
     });
+}
+
+template <typename T>
+void add(const Rows<T> &all, const SeedRows<T> &rows, SeedSampler<T> &sampler, const RowList &drawn)
+{
+    meet(all, sampler, values_of(all.context.budget, rows, drawn).data(), drawn.size());
+    sampler.add(drawn);
 }
 
 // k rows among the sampled candidates.
@@ -73,10 +87,7 @@ RowList choose_among_sampled(const BlockRunner &runner, const PgkmPoints &points
                              const SeedRows<T> &rows, SeedSampler<T> &sampled, const PgkmSeedParams &params)
 {
     const RowList &chosen = sampled.chosen();
-    Buffer<T> values(runner.budget(), chosen.size() * rows.d);
-    T *out = values.data();
-    for (const std::int64_t row : chosen)
-        out = std::copy(rows.row(row), rows.row(row) + rows.d, out);
+    const Buffer<T> values = values_of(runner.budget(), rows, chosen);
     const std::vector<Int128> totals =
         masses_by_label(runner, points, problem, sampled.labels(), chosen.size(), rows.counts);
     RowList result;
@@ -92,14 +103,19 @@ RowList sampled_rows(const BlockRunner &runner, const Rows<T> &all, const PgkmPo
 {
     const FirstMasses masses = {nullptr, rows.weights == nullptr ? 1.0 : power_of_two(problem.weight_exponent)};
     SeedSampler<T> sampler(runner, rows, order, masses, params, {Stream::first_centroid, Stream::trial});
-    sampler.choose_first();
+    if (params.kept > 0) {
+        const T *const kept = static_cast<const T *>(problem.centroids);
+        meet(all, sampler, kept, params.kept);
+        sampler.keep(kept, params.kept);
+    } else {
+        sampler.choose_first();
+    }
     if (params.init == PGKM_INIT_KMEANS_PARALLEL) {
         for (std::uint32_t round = 0; round < oversampling_rounds; ++round) {
             const RowList drawn = sampler.draw_round(round, problem.k);
             if (drawn.empty())
                 break;
-            meet(all, sampler, drawn);
-            sampler.add(drawn);
+            add(all, rows, sampler, drawn);
         }
         if (static_cast<std::int64_t>(sampler.chosen().size()) > problem.k)
             return choose_among_sampled(runner, points, problem, rows, sampler, params);
@@ -108,11 +124,30 @@ RowList sampled_rows(const BlockRunner &runner, const Rows<T> &all, const PgkmPo
     return sampler.chosen();
 }
 
+// Rows of weights that differ.
+template <typename T>
+RowList weighted_rows(const BlockRunner &runner, const Rows<T> &all, const SeedRows<T> &rows, const RowNumber *order,
+                      double weight_scale, std::int32_t k, const PgkmSeedParams &params)
+{
+    SeedSampler<T> sampler(runner, rows, order, {nullptr, weight_scale}, params, {});
+    for (std::uint32_t round = 0; std::ssize(sampler.chosen()) < k; ++round) {
+        const RowList drawn = sampler.draw_by_weight(round, k - std::ssize(sampler.chosen()));
+        if (drawn.empty())
+            break;
+        add(all, rows, sampler, drawn);
+    }
+    return sampler.chosen();
+}
+
 // Of all copies, which follow one another in canonical order.
 template <typename T>
-RowList random_rows(const BlockRunner &runner, const SeedRows<T> &rows, const Buffer<RowNumber> &order, std::int32_t k,
-                    const PgkmSeedParams &params)
+RowList random_rows(const BlockRunner &runner, const Rows<T> &all, const SeedRows<T> &rows,
+                    const Buffer<RowNumber> &order, const PgkmProblem &problem, const PgkmSeedParams &params)
 {
+    const double scale = power_of_two(problem.weight_exponent);
+    const auto differs = [&](double weight) { return drawn_mass(weight, scale) != drawn_mass(*rows.weights, scale); };
+    if (rows.weights != nullptr && std::any_of(rows.weights, rows.weights + rows.n, differs))
+        return weighted_rows(runner, all, rows, order.data(), scale, problem.k, params);
     Buffer<std::int64_t> ends(runner.budget(), rows.counts == nullptr ? 0 : rows.n); // places, by row in this order
     std::int64_t n = 0;
     for (std::size_t i = 0; i < ends.size(); ++i) {
@@ -120,9 +155,9 @@ RowList random_rows(const BlockRunner &runner, const SeedRows<T> &rows, const Bu
             runner.poll();
         ends[i] = n += static_cast<std::int64_t>(rows.copies(order[i]));
     }
-    const std::int64_t all = rows.counts == nullptr ? rows.n : n, count = std::min<std::int64_t>(k, all);
+    const std::int64_t places = rows.counts == nullptr ? rows.n : n, count = std::min<std::int64_t>(problem.k, places);
     const Reservation reservation(runner.budget(), static_cast<std::uint64_t>(count) * bytes_per_random_place);
-    RowList chosen = random_places(all, count, params, [&] { runner.poll(); });
+    RowList chosen = random_places(places, count, params, [&] { runner.poll(); });
     for (std::size_t i = 0; i < chosen.size(); ++i) {
         if (i % rows_per_poll == 0)
             runner.poll();
@@ -142,7 +177,7 @@ RowList choose(const BlockRunner &runner, const Rows<T> &all, const PgkmPoints &
         return first_rows(at_most_n);
     if (params.init != PGKM_INIT_RANDOM)
         return sampled_rows(runner, all, points, problem, rows, order.data(), params);
-    return random_rows(runner, rows, order, problem.k, params);
+    return random_rows(runner, all, rows, order, problem, params);
 }
 
 template <typename T>
@@ -161,12 +196,12 @@ void seed_problem(const Data &data, const BlockRunner &runner, ThreadPool &pool,
     if (params.init == PGKM_INIT_OPTIMAL)
         return seed_optimum(runner, points, problem, rows, order);
     const RowList chosen = choose(runner, Rows<T>(data, pool, problem), points, problem, rows, order, params);
-    T *out = static_cast<T *>(problem.centroids);
+    T *out = static_cast<T *>(problem.centroids) + std::int64_t{params.kept} * points.d;
     for (const std::int64_t row : chosen) {
         runner.poll();
         out = std::transform(rows.row(row), rows.row(row) + rows.d, out, without_minus_zero<T>);
     }
-    problem.k = static_cast<std::int32_t>(chosen.size());
+    problem.k = params.kept + static_cast<std::int32_t>(chosen.size());
 }
 
 } // namespace

@@ -6,6 +6,7 @@
 #include <limits>
 #include <numeric>
 
+#include "backend/random_places.hpp"
 #include "backend/update.hpp"
 #include "numeric/large_array.hpp"
 #include "numeric/told.hpp"
@@ -102,6 +103,11 @@ void Seeding<T>::with_mass(Body &&body) const
         });
     case Mass::square:
         return body([&](std::int64_t row) { return rows_.mass(row, nearest_[static_cast<std::size_t>(row)], scale_); });
+    case Mass::apart:
+        return body([&](std::int64_t row) {
+            const bool is_apart = nearest_[static_cast<std::size_t>(row)] != 0.0;
+            return is_apart ? rows_.copies(row) * drawn_mass(rows_.weights[row], scale_) : 0;
+        });
     }
 }
 
@@ -143,11 +149,15 @@ void Seeding<T>::go_on_from(const Seeding &other)
 template <typename T>
 Changes Seeding<T>::weigh(Mass kind, std::int32_t exponent)
 {
-    require_shape(kind >= Mass::one && kind <= Mass::square && (kind != Mass::weight || rows_.weights != nullptr));
+    const bool by_weight = kind == Mass::weight || kind == Mass::apart;
+    require_shape(kind >= Mass::one && kind <= Mass::apart && (!by_weight || rows_.weights != nullptr));
     mass_ = kind;
     scale_ = power_of_two(clamp_exponent(exponent));
     with_mass([&](auto mass_of) { masses_->sum(mass_of); });
-    return take_changes();
+    Changes changes = take_changes();
+    if (kind == Mass::apart)
+        changes.largest = *std::max_element(rows_.weights, rows_.weights + rows_.n);
+    return changes;
 }
 
 // The place behind the rows that equal that of `place`, up to `end`.

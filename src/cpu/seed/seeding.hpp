@@ -26,14 +26,15 @@ namespace pgkm::cpu {
 enum class Mass : std::int32_t {
     one,    // each row counts 1
     weight, // its weight, quantised with the exponent
-    square  // weight times squared distance to the nearest chosen row, quantised with the exponent
+    square, // weight times squared distance to the nearest chosen row, quantised with the exponent
+    apart   // of rows apart from the chosen ones the weight, quantised with the exponent, but at least 1
 };
 
 // The buckets whose sums have changed, and by how much: more than 64 bits hold comes in parts.
 struct Changes {
     std::vector<std::uint32_t> buckets;
     std::vector<std::int64_t> differences;
-    double largest = 0.0; // after a choice: weight times squared distance that is left
+    double largest = 0.0; // after a choice: weight times squared distance that is left; of Mass::apart: weight of all
     static void each(auto &self, auto &&body)
     {
         body(self.buckets);

@@ -108,7 +108,7 @@ void check(const PgkmRequest &request, const PgkmGroup &group)
         return;
     if (request.n_groups > 0 || centroids_are_given(request.kmeans))
         throw Error(PGKM_INVALID, "a sweep has neither groups nor given centroids");
-    if (request.k_last < request.k)
+    if (request.k_last < request.k || (request.sweep_k != nullptr && request.n_sweep < 1))
         throw Error(PGKM_INVALID, "a sweep must not end before it begins");
     check_options(request.kmeans, request.k_last, request.points.d);
 }
@@ -121,7 +121,19 @@ const Algorithm kmeans = {
 
 } // namespace pgkm
 
+int64_t pgkm_sweep_count(const PgkmRequest *request)
+{
+    const int64_t last = std::max(request->k, std::min(request->k_last, pgkm::groups_of(*request)[0].n));
+    const int64_t *const list = request->sweep_k;
+    return list == nullptr ? last - request->k + 1 : std::upper_bound(list, list + request->n_sweep, last) - list;
+}
+
+int64_t pgkm_sweep_k(const PgkmRequest *request, int64_t i)
+{
+    return request->sweep_k == nullptr ? request->k + i : request->sweep_k[i];
+}
+
 int64_t pgkm_sweep_last(const PgkmRequest *request)
 {
-    return std::max(request->k, std::min(request->k_last, pgkm::groups_of(*request)[0].n));
+    return pgkm_sweep_k(request, pgkm_sweep_count(request) - 1);
 }

@@ -11,6 +11,7 @@
 
 #include "cpu/cpu_backend.hpp"
 #include "engine/kmeans/batches.hpp"
+#include "engine/kmeans/join.hpp"
 #include "engine/kmeans/options.hpp"
 #include "engine/kmeans/radius.hpp"
 #include "engine/kmeans/refine.hpp"
@@ -107,8 +108,7 @@ class Fitter {
         if (task_.labels != nullptr)
             return take_labels();
         if (centroids_are_given(task_.options))
-            for (std::size_t p = 0; p < problems().size(); ++p)
-                given(p);
+            begin_with_given(restart);
         else
             seed(restart);
         const bool bounded = sizes_are_bounded(task_.options);
@@ -143,18 +143,29 @@ class Fitter {
         std::map<PgkmInit, std::vector<std::size_t>> ways; // those of one init go to the backend together
         for (std::size_t p = 0; p < problems().size(); ++p)
             ways[init(p)].push_back(p);
-        for (const auto &[init, numbers] : ways) {
-            const PgkmSeedParams params = {init, task_.options.seed, restart};
-            std::vector<PgkmProblem> some;
-            for (const std::size_t p : numbers)
-                some.push_back(problems()[p]);
-            if (task_.options.batch_size > 0)
-                seed_in_samples(some, params);
-            else
-                (init == PGKM_INIT_OPTIMAL ? on_cpu() : session_).run(&PgkmBackend::seed, some, &params);
-            for (std::size_t i = 0; i < numbers.size(); ++i)
-                problems()[numbers[i]] = some[i];
-        }
+        for (const auto &[init, numbers] : ways)
+            seed_some(numbers, {init, task_.options.seed, restart, 0});
+    }
+
+    void seed_some(const std::vector<std::size_t> &numbers, const PgkmSeedParams &params)
+    {
+        std::vector<PgkmProblem> some;
+        for (const std::size_t p : numbers)
+            some.push_back(problems()[p]);
+        if (task_.options.batch_size > 0)
+            seed_in_samples(some, params);
+        else
+            seeder(params).run(&PgkmBackend::seed, some, &params);
+        for (std::size_t i = 0; i < numbers.size(); ++i)
+            problems()[numbers[i]] = some[i];
+    }
+
+    // Who chooses first centroids so.
+    Session &seeder(const PgkmSeedParams &params)
+    {
+        const bool by_weight = params.init == PGKM_INIT_RANDOM && rows_.points().weights != nullptr;
+        const bool by_cpu = by_weight || params.init == PGKM_INIT_OPTIMAL || params.kept > 0;
+        return by_cpu && !rows_.are_spread() ? on_cpu() : session_;
     }
 
     PgkmInit init(std::size_t problem)
@@ -169,10 +180,10 @@ class Fitter {
         for (PgkmProblem &problem : problems) {
             std::vector<PgkmProblem> sample = {problem};
             sample[0].n_rows = rows_to_seed(task_, problem);
-            session_.run(&PgkmBackend::seed, sample, &params);
+            seeder(params).run(&PgkmBackend::seed, sample, &params);
             if (sample[0].k < problem.k && sample[0].n_rows < problem.n_rows) {
                 sample = {problem};
-                session_.run(&PgkmBackend::seed, sample, &params);
+                seeder(params).run(&PgkmBackend::seed, sample, &params);
             }
             problem.k = sample[0].k;
         }
@@ -190,7 +201,7 @@ class Fitter {
             problem.first_row = group.first_row;
             problem.n_rows = group.n;
             problem.restart = static_cast<std::uint32_t>(p / fits);
-            problem.k = static_cast<std::int32_t>(centroids_are_given(task_.options) ? k : std::min(k, group.n));
+            problem.k = static_cast<std::int32_t>(std::min(k, std::max<std::int64_t>(group.n, clusters_given())));
             fits_.centroids[p].assign(at(std::int64_t{problem.k} * rows_.d()), T{});
             problem.centroids = fits_.centroids[p].data();
             problem.feature_scales = group.feature_scales.data();
@@ -209,6 +220,64 @@ class Fitter {
         return task_.options.tol * (variance / rows_.d());
     }
 
+    std::int32_t clusters_given() const
+    {
+        const PgkmOptions &options = task_.options;
+        return (model_is_given(options) ? options.init_model.centroids : options.init_centroids).extent[0];
+    }
+
+    // Of a model that has more clusters than are wanted some go; k-means++ adds those that one of fewer lacks.
+    void begin_with_given(std::uint32_t restart)
+    {
+        std::vector<std::size_t> less, more;
+        for (std::size_t p = 0; p < problems().size(); ++p) {
+            given(p);
+            if (problems()[p].k != clusters_given())
+                (problems()[p].k < clusters_given() ? less : more).push_back(p);
+        }
+        if (!less.empty())
+            drop_clusters(less);
+        if (!more.empty())
+            seed_some(more, {PGKM_INIT_KMEANS_PLUS_PLUS, task_.options.seed, restart, clusters_given()});
+    }
+
+    // What each cluster of the model weighs among these rows decides.
+    void drop_clusters(const std::vector<std::size_t> &numbers)
+    {
+        std::vector<PgkmProblem> whole;
+        std::vector<Assigned> assigned(numbers.size());
+        for (const std::size_t p : numbers) {
+            assigned[whole.size()].masses.resize(at(clusters_given()));
+            whole.push_back(problems()[p]);
+            whole.back().k = clusters_given();
+        }
+        fits_.assign(whole, assigned);
+        for (std::size_t i = 0; i < numbers.size(); ++i) {
+            PgkmProblem &problem = problems()[numbers[i]];
+            std::vector<T> &centroids = fits_.centroids[numbers[i]];
+            Centres centres = {{centroids.begin(), centroids.end()}, {}, rows_.d()};
+            for (const PgkmInt128 mass : assigned[i].masses)
+                centres.masses.push_back(to_double(join(mass)));
+            centres.ids.resize(centres.masses.size());
+            std::iota(centres.ids.begin(), centres.ids.end(), 0);
+            join_clusters(centres, problem.k, session_.pool(), monitor_);
+            std::map<std::int32_t, std::size_t> places; // in centres, of each id
+            for (std::size_t j = 0; j < centres.ids.size(); ++j)
+                places[centres.ids[j]] = j;
+            for (std::int32_t id = 0; id < problem.k; ++id) {
+                // Of those beyond the last id the first that is left.
+                const auto from = places.contains(id) ? places.find(id) : places.lower_bound(problem.k);
+                T *const to = centroids.data() + std::int64_t{id} * rows_.d();
+                const auto first = centres.centroids.begin() + static_cast<std::ptrdiff_t>(from->second) * rows_.d();
+                std::transform(first, first + rows_.d(), to, [](double value) { return static_cast<T>(value); });
+                if (task_.options.metric == PGKM_COSINE)
+                    normalise(to, rows_.d());
+                places.erase(from);
+            }
+            centroids.resize(at(std::int64_t{problem.k} * rows_.d()));
+        }
+    }
+
     void given(std::size_t p)
     {
         const Standardization &standardization = rows_.group_of(problems()[p]).standardization;
@@ -217,8 +286,10 @@ class Fitter {
         const bool from_model = model_is_given(task_.options);
         const double *values =
             from_model ? task_.options.init_model.centroids.values : task_.options.init_centroids.values;
-        std::transform(values, values + centroids.size(), centroids.begin(),
-                       [](double value) { return static_cast<T>(value); });
+        const std::size_t count = at(std::int64_t{clusters_given()} * rows_.d());
+        centroids.resize(std::max(centroids.size(), count));
+        problems()[p].centroids = centroids.data();
+        std::transform(values, values + count, centroids.begin(), [](double value) { return static_cast<T>(value); });
         if (from_model) // its centroids are in the space of the distance
             return;
         for (auto row = centroids.begin(); row != centroids.end(); row += rows_.d())

@@ -103,6 +103,9 @@ class Joiner {
         const double share = x == 0.0 ? 0.0 : x / (x + y); // 1 beside an empty one: no rounding then
         const double *from = centroid(gone);
         double *to = centres_.centroids.data() + std::int64_t{kept} * centres_.d;
+        if (std::vector<std::int32_t> &ids = centres_.ids;
+            !ids.empty() && (x > y || (x == y && ids[at(gone)] < ids[at(kept)])))
+            ids[at(kept)] = ids[at(gone)];
         for (std::int32_t f = 0; f < centres_.d; ++f)
             to[f] = share == 1.0 ? from[f] : to[f] + share * (from[f] - to[f]);
         centres_.masses[at(kept)] += x;
@@ -118,10 +121,14 @@ class Joiner {
             if (alive_[at(i)] == 0)
                 continue;
             std::copy_n(centroid(i), centres_.d, centres_.centroids.begin() + std::int64_t{kept} * centres_.d);
+            if (!centres_.ids.empty())
+                centres_.ids[at(kept)] = centres_.ids[at(i)];
             centres_.masses[at(kept++)] = mass(i);
         }
         centres_.centroids.resize(at(std::int64_t{kept} * centres_.d));
         centres_.masses.resize(at(kept));
+        if (!centres_.ids.empty())
+            centres_.ids.resize(at(kept));
     }
 
     const double *centroid(std::int32_t i) const { return centres_.centroids.data() + std::int64_t{i} * centres_.d; }

@@ -17,8 +17,9 @@ namespace pgkm {
 // Clusters in float64.
 struct Centres {
     std::vector<double> centroids; // k x d
-    std::vector<double> masses;    // k, shares of all; 0 for an empty one, which is joined at no cost
+    std::vector<double> masses;    // k, in any unit; 0 for an empty one, which is joined at no cost
     std::int32_t d;
+    std::vector<std::int32_t> ids = {}; // k, or empty: the union of two goes on as the heavier, of equal ones the lower
 
     std::int32_t k() const { return static_cast<std::int32_t>(masses.size()); }
 };

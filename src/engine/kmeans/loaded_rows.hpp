@@ -39,6 +39,7 @@ class LoadedRows {
     const PgkmPoints &points() const { return points_; } // all of them, as loaded
     const std::vector<LoadedGroup> &groups() const { return groups_; }
     const LoadedGroup &group_of(const PgkmProblem &problem) const; // where its rows lie
+    bool are_spread() const { return is_spread_; }                 // some rows, or all, are not here
     bool has_moments() const { return has_moments_; }              // in the summaries
     // Rows are in batch order (rows/batch_order.hpp): row i of the last group is its row order()[i]. Empty: as they
     // came.
@@ -57,7 +58,7 @@ class LoadedRows {
     std::vector<Summary> load(Session &session, bool want_moments) const;
 
     PgkmPoints points_;
-    bool is_spread_ = false; // some rows, or all, are not here
+    bool is_spread_ = false;
     std::vector<LoadedGroup> groups_;
     std::unique_ptr<std::byte[]> values_; // when gathered or transformed
     std::unique_ptr<double[]> weights_;   // when gathered

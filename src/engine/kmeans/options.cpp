@@ -66,17 +66,16 @@ void check_of_each(const PgkmGiven &given, std::int64_t k, const char *option)
                                       " values, one for each cluster");
 }
 
-void check_init_model(const PgkmOptions &options, std::int64_t k, std::int32_t d)
+void check_init_model(const PgkmOptions &options, std::int32_t d)
 {
     const PgkmGivenModel &model = options.init_model;
     const PgkmGiven &centroids = model.centroids;
     const bool standardized = model.center.dimensions > 0;
     if (options.init_centroids.dimensions > 0)
         throw Error(PGKM_INVALID, "options init_centroids and init_model must not both be given");
-    if (centroids.dimensions != 2 || centroids.extent[0] != k || centroids.extent[1] != d)
-        throw Error(PGKM_INVALID, "option init_model has " + std::to_string(centroids.extent[0]) + " clusters of " +
-                                      std::to_string(centroids.extent[1]) + " features, but k is " + std::to_string(k) +
-                                      " and rows have " + std::to_string(d) + " features");
+    if (centroids.dimensions != 2 || centroids.extent[0] < 1 || centroids.extent[1] != d)
+        throw Error(PGKM_INVALID, "option init_model has clusters of " + std::to_string(centroids.extent[1]) +
+                                      " features, but rows have " + std::to_string(d));
     if (model.metric != options.metric || standardized != (options.standardize != 0))
         throw Error(PGKM_INVALID, "options metric and standardize must be those of init_model");
     for (const PgkmGiven *units : {&model.center, &model.scale})
@@ -166,7 +165,7 @@ void check_options(const PgkmOptions &options, std::int64_t k, std::int32_t d)
     if (options.max_radius > 0.0 && (options.batch_size > 0 || sizes_are_bounded(options)))
         throw Error(PGKM_INVALID, "option max_radius must be 0 with batch_size and with bounds of clusters");
     if (model_is_given(options))
-        check_init_model(options, k, d);
+        check_init_model(options, d);
     else if (centroids_are_given(options))
         check_init_centroids(options.init_centroids, k, d);
 }

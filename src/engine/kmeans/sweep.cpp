@@ -1,10 +1,9 @@
-// sweep.cpp - fits for each k of a range; the sums that their indices are made of.
+// sweep.cpp - fits for each k of a range or list; the sums that their indices are made of.
 #include "engine/kmeans/sweep.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <iterator>
-#include <numeric>
 
 #include "engine/kmeans/options.hpp"
 #include "engine/kmeans/quality.hpp"
@@ -83,18 +82,19 @@ std::vector<Model> sweep(Workplace &place, const LoadedRows &rows, FitTask task,
 {
     std::vector<Model> models;
     const Sweep sweep(place, rows, request, monitor);
-    const std::int64_t last = pgkm_sweep_last(&request);
-    models.reserve(at(last - request.k + 1));
+    const std::int64_t count = pgkm_sweep_count(&request);
+    models.reserve(at(count));
     const bool together = task.at_once > 1;
     const std::int64_t most = std::max(1, task.at_once / restarts_of(task.options));
     task.want_labels = !is_spread(request) && !together;
     task.want_distances = false;
     task.want_means = true;
-    task.options.init =
-        init_of(task.options, static_cast<double>(rows.groups()[0].n), rows.d(), static_cast<double>(last));
-    for (std::int64_t k = request.k; k <= last; k += std::ssize(task.k)) {
-        task.k.resize(at(std::min(most, last - k + 1)));
-        std::iota(task.k.begin(), task.k.end(), k);
+    task.options.init = init_of(task.options, static_cast<double>(rows.groups()[0].n), rows.d(),
+                                static_cast<double>(pgkm_sweep_last(&request)));
+    for (std::int64_t i = 0; i < count; i += std::ssize(task.k)) {
+        task.k.clear();
+        for (std::int64_t next = i; next < std::min(i + most, count); ++next)
+            task.k.push_back(pgkm_sweep_k(&request, next));
         for (Model &model : fit_loaded(rows, task, place.session, monitor)) {
             if (together) // labels of one model at a time
                 label_rows(rows, place.session, true, false, model);

@@ -61,7 +61,7 @@ double bytes_of_sizes(const Shape &fit)
 // Figures of all fits; the order of rows, of which silhouettes take a sample, and each thread's sums of distances.
 double bytes_of_sweep(const PgkmRequest &request, const Shape &fit)
 {
-    const double figures = static_cast<double>(pgkm_sweep_last(&request) - request.k) * sizeof(Model);
+    const double figures = static_cast<double>(pgkm_sweep_count(&request) - 1) * sizeof(Model);
     if (request.silhouette_rows == 0 || is_spread(request))
         return figures;
     const int threads = silhouette_threads(pgkm_cpu_threads(&request.settings), static_cast<std::int64_t>(fit.k));
@@ -98,8 +98,9 @@ struct Fits {
 
 Fits fits_of(const PgkmRequest &request, const PgkmGroup &group)
 {
-    const std::int64_t more = request.k_last == 0 ? 0 : pgkm_sweep_last(&request) - group.k;
-    return {static_cast<double>(more + 1), shape_of({nullptr, nullptr, group.n, group.k + more / 2}, request.points.d)};
+    const std::int64_t count = request.k_last == 0 ? 1 : pgkm_sweep_count(&request);
+    const std::int64_t middle = request.k_last == 0 ? group.k : pgkm_sweep_k(&request, (count - 1) / 2);
+    return {static_cast<double>(count), shape_of({nullptr, nullptr, group.n, middle}, request.points.d)};
 }
 
 Extent extent_of(const PgkmRequest &request, const PgkmGroup &group)

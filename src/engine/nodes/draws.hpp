@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "backend/random_places.hpp"
 #include "backend/update.hpp"
 #include "engine/nodes/node_set.hpp"
 #include "numeric/philox.hpp"
@@ -70,7 +71,11 @@ class Draws {
         if (kept_ == masses)
             return;
         std::fill(sums_.begin(), sums_.end(), 0);
-        const auto add = [&](const cpu::Changes &own) { apply(own, 1); };
+        largest_ = 0.0;
+        const auto add = [&](const cpu::Changes &own) {
+            largest_ = std::max(largest_, own.largest);
+            apply(own, 1);
+        };
         nodes_.ask<Operation::seed_weigh, T>(add, masses.kind, masses.exponent);
         kept_ = masses;
         prepare();
@@ -97,6 +102,13 @@ class Draws {
     void forget() { kept_.reset(); }
 
     UInt128 total() const { return ends_.back(); }
+    // Of cpu::Mass::apart, before a row is chosen: whether some differ.
+    bool masses_differ() const
+    {
+        require_shape(std::isfinite(largest_));
+        const UInt128 most = drawn_mass(largest_, power_of_two(kept_->exponent));
+        return total() != most * static_cast<std::uint64_t>(nodes_.n());
+    }
 
     // The contents of the first rows in canonical order whose running sums pass these targets, of which each lies
     // below the total; the last row's where that is 0.
@@ -186,6 +198,7 @@ class Draws {
     std::optional<Masses> kept_; // what is summed
     std::vector<Int128> sums_;   // by bucket, of all servers
     std::vector<UInt128> ends_;  // prefix sums
+    double largest_ = 0.0;       // weight, where masses are weights
 };
 
 } // namespace pgkm::nodes

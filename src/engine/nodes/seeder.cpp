@@ -78,11 +78,33 @@ class Sampler {
         add(draws_.find({scale_draw(bits(Stream::first_centroid, 0, 0), draws_.total())}));
     }
 
-    // The row of so many places in canonical order.
-    std::vector<Content> at_places(const std::vector<UInt128> &places)
+    // Up to k rows: by weight where weights differ, else any.
+    std::vector<Content> random_rows(std::int64_t k)
     {
+        const Masses apart = {cpu::Mass::apart, first_.exponent};
+        if (nodes_.points().weights != nullptr)
+            draws_.weigh(apart);
+        if (nodes_.points().weights != nullptr && draws_.masses_differ()) {
+            for (std::uint32_t round = 0; std::ssize(chosen_) < k && draws_.total() != 0; ++round) {
+                add(draw_contents(Stream::random_rows, round, k - std::ssize(chosen_)));
+                draws_.weigh(apart);
+            }
+            return chosen_;
+        }
         draws_.weigh({cpu::Mass::one, 0});
-        return draws_.find(places);
+        const std::vector<std::int64_t> places =
+            random_places(nodes_.n(), std::min(k, nodes_.n()), params_, [&] { poll(nodes_.open().host); });
+        return draws_.find({places.begin(), places.end()});
+    }
+
+    // Centroids that go before all chosen rows.
+    void begin_with(const T *centroids, std::int32_t count)
+    {
+        std::vector<Content> rows;
+        for (const T *row = centroids; row != centroids + std::int64_t{count} * nodes_.points().d;
+             row += nodes_.points().d)
+            rows.emplace_back(row, row + nodes_.points().d);
+        add(rows);
     }
 
     // Greedy k-means++ until k rows are chosen or none lies apart.
@@ -106,18 +128,8 @@ class Sampler {
     {
         if (largest_ == 0.0)
             return false;
-        const std::int64_t draws = std::int64_t{oversampling_factor} * k;
         draws_.weigh({cpu::Mass::square, square_exponent(largest_)});
-        std::vector<UInt128> targets;
-        for (std::int64_t i = 0; i < draws; ++i)
-            targets.push_back(
-                scale_draw(bits(Stream::oversample, round, static_cast<std::uint64_t>(i)), draws_.total()));
-        std::set<Content, ContentOrder> seen;
-        std::vector<Content> rows;
-        for (const Content &row : draws_.find(targets))
-            if (seen.insert(row).second)
-                rows.push_back(row);
-        add(rows);
+        add(draw_contents(Stream::oversample, round, std::int64_t{oversampling_factor} * k));
         return true;
     }
 
@@ -127,6 +139,20 @@ class Sampler {
     std::uint64_t bits(Stream stream, std::uint32_t round, std::uint64_t index) const
     {
         return draw(params_.seed, params_.restart, stream, round, index);
+    }
+
+    // So many draws, of which those of a content that was drawn before do not count.
+    std::vector<Content> draw_contents(Stream stream, std::uint32_t round, std::int64_t draws)
+    {
+        std::vector<UInt128> targets;
+        for (std::int64_t i = 0; i < draws; ++i)
+            targets.push_back(scale_draw(bits(stream, round, static_cast<std::uint64_t>(i)), draws_.total()));
+        std::set<Content, ContentOrder> seen;
+        std::vector<Content> rows;
+        for (const Content &row : draws_.find(targets))
+            if (seen.insert(row).second)
+                rows.push_back(row);
+        return rows;
     }
 
     void take_largest(double own)
@@ -219,13 +245,12 @@ std::vector<std::vector<T>> choose(NodeSet &nodes, const PgkmProblem &problem, c
     const bool weighted = nodes.points().weights != nullptr;
     const Masses first = {weighted ? cpu::Mass::weight : cpu::Mass::one, problem.weight_exponent};
     Sampler<T> sampler(nodes, first, params, problem.k);
-    if (params.init == PGKM_INIT_RANDOM) {
-        const std::int64_t k = std::min<std::int64_t>(problem.k, problem.n_rows);
-        const std::vector<std::int64_t> places =
-            random_places(problem.n_rows, k, params, [&] { poll(nodes.open().host); });
-        return sampler.at_places({places.begin(), places.end()});
-    }
-    sampler.choose_first();
+    if (params.init == PGKM_INIT_RANDOM)
+        return sampler.random_rows(problem.k);
+    if (params.kept > 0)
+        sampler.begin_with(static_cast<const T *>(problem.centroids), params.kept);
+    else
+        sampler.choose_first();
     if (params.init == PGKM_INIT_KMEANS_PARALLEL) {
         for (std::uint32_t round = 0; round < oversampling_rounds && sampler.oversample(round, problem.k); ++round) {}
         if (static_cast<std::int64_t>(sampler.chosen().size()) > problem.k)
@@ -251,9 +276,9 @@ void seed(NodeSet &nodes, PgkmProblem &problem, const PgkmSeedParams &params)
     if (params.init == PGKM_INIT_FIRST)
         throw Error(PGKM_UNSUPPORTED, "rows that are not all here have no first ones");
     const std::vector<std::vector<T>> chosen = choose<T>(nodes, problem, params);
-    T *out = static_cast<T *>(problem.centroids);
-    for (const std::vector<T> &row : chosen)
-        out = std::transform(row.begin(), row.end(), out, without_minus_zero<T>);
+    T *out = static_cast<T *>(problem.centroids) + std::int64_t{params.kept} * nodes.points().d;
+    for (auto row = chosen.begin() + params.kept; row != chosen.end(); ++row)
+        out = std::transform(row->begin(), row->end(), out, without_minus_zero<T>);
     problem.k = static_cast<std::int32_t>(chosen.size());
 }
 

@@ -1,19 +1,50 @@
 /*
- * sweep.cpp - what sweeps have in common: a range of k, and the rows.
+ * sweep.cpp - what sweeps have in common: a range of k, or a list, and the rows.
  */
 #include "pg/fit/sweep.h"
 
-/* The arguments k_min, which is returned, and k_max. */
-static int64 read_range(FunctionCallInfo fcinfo, int64 *k_max)
-{
-    const int64 k_min = pgkm_k_argument(fcinfo, SWEEP_K_MIN, "k_min");
+#include <algorithm>
 
-    *k_max = pgkm_k_argument(fcinfo, SWEEP_K_MAX, "k_max");
-    if (*k_max < k_min)
+extern "C" {
+#include "utils/array.h"
+}
+
+/* The argument ks, which is the last, in ascending order; in the current context, as long as the call. */
+static void read_list(FunctionCallInfo fcinfo, PgkmRequest *request)
+{
+    ArrayType *const array = PG_GETARG_ARRAYTYPE_P_COPY(PG_NARGS() - 1);
+    const int count = ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array));
+    int64 *const list = (int64 *)ARR_DATA_PTR(array);
+
+    if (!PG_ARGISNULL(SWEEP_K_MIN) || !PG_ARGISNULL(SWEEP_K_MAX))
         ereport(ERROR,
-                (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                 errmsg("k_max must be at least k_min, which is %lld, not %lld", (long long)k_min, (long long)*k_max)));
-    return k_min;
+                (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("k_min and k_max must be null where ks is given")));
+    if (count == 0 || array_contains_nulls(array))
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("ks must hold at least one number of clusters, and no nulls")));
+    for (int i = 0; i < count; ++i) {
+        const NullableDatum k = {Int64GetDatum(list[i]), false};
+
+        pgkm_check_k(&k, "each k of ks");
+    }
+    std::sort(list, list + count);
+    request->sweep_k = list;
+    request->n_sweep = std::unique(list, list + count) - list;
+    request->k = list[0];
+    request->k_last = list[request->n_sweep - 1];
+}
+
+/* The k of the request, from the arguments k_min and k_max, or ks. */
+static void read_range(FunctionCallInfo fcinfo, PgkmRequest *request)
+{
+    if (!PG_ARGISNULL(PG_NARGS() - 1))
+        return read_list(fcinfo, request);
+    request->k = pgkm_k_argument(fcinfo, SWEEP_K_MIN, "k_min");
+    request->k_last = pgkm_k_argument(fcinfo, SWEEP_K_MAX, "k_max");
+    if (request->k_last < request->k)
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("k_max must be at least k_min, which is %lld, not %lld", (long long)request->k,
+                               (long long)request->k_last)));
 }
 
 int64 sweep_sample_argument(FunctionCallInfo fcinfo, int number)
@@ -31,10 +62,8 @@ TableCall *sweep_begin(const FitKind *kind, FunctionCallInfo fcinfo, const char 
     TableCall *const call = fit_call_create(kind, table_arguments(fcinfo, SWEEP_OPTIONS), 0, function, kind->of_one_k);
     PgkmRequest *const request = &call->request;
     const bool many = kind->algorithm != PGKM_KMEANS;
-    int64 k_max;
 
-    request->k = read_range(fcinfo, &k_max);
-    request->k_last = k_max;
+    read_range(fcinfo, request);
     request->silhouette_rows = silhouette_rows;
     table_call_find(call, TABLE_READ);
 
@@ -43,17 +72,22 @@ TableCall *sweep_begin(const FitKind *kind, FunctionCallInfo fcinfo, const char 
     wish.may_stream = wish.may_stream && !many;
     table_call_read(call, function, wish);
 
-    const int64 n = call->n;
+    const int64 n = call->n, k_max = request->k_last;
 
     *count = 0;
     if (n == 0)
         return call;
     request->k_last = Max(request->k, Min(k_max, n));
+    *count = request->k_last - request->k + 1;
+    if (request->sweep_k != NULL) {
+        *count = request->n_sweep =
+            std::upper_bound(request->sweep_k, request->sweep_k + request->n_sweep, request->k_last) - request->sweep_k;
+        request->k_last = request->sweep_k[*count - 1];
+    }
     if (request->k_last < k_max)
         ereport(NOTICE, (errmsg_plural("the sweep ends at k = %lld: there is %lld row",
                                        "the sweep ends at k = %lld: there are %lld rows", n, (long long)request->k_last,
                                        (long long)n)));
-    *count = request->k_last - request->k + 1;
     if (many) {
         table_call_keep_rows(call);
     } else {

@@ -1,5 +1,5 @@
 /*
- * sweep.h - fits for each k of a range: kmeans_sweep, its picture, and gmm_sweep.
+ * sweep.h - fits for each k of a range or list: kmeans_sweep, its picture, and gmm_sweep.
  */
 #ifndef PGKM_PG_FIT_SWEEP_H
 #define PGKM_PG_FIT_SWEEP_H
@@ -7,14 +7,14 @@
 #include "pg/fit/fit.h"
 #include "pg/values/composite.h"
 
-/* Arguments by position, behind relation and features; behind them the function's own. */
+/* Arguments by position, behind relation and features; behind them the function's own, and ks, which is the last. */
 enum SweepArgument { SWEEP_K_MIN = TABLE_FEATURES + 1, SWEEP_K_MAX, SWEEP_OPTIONS, SWEEP_NEXT = SWEEP_OPTIONS + 5 };
 
-/* Reads the arguments of a sweep by `function` and its rows. *count are the k of the range, which ends at the number of
- * rows, with a NOTICE where that is less than k_max; none where there are no rows. k-means has fitted all of them then,
- * in one job: result i (pgkm_result_of) is that of call->request.k + i. Other algorithms need one job for each k up to
- * k_last, for which the rows are kept. silhouette_rows is as in PgkmRequest. 22023 for what is no range; else errors of
- * arguments, rows and fits. */
+/* Reads the arguments of a sweep by `function` and its rows. *count are the k of the range or list, which ends at the
+ * number of rows, with a NOTICE where that is less than k_max; none where there are no rows. k-means has fitted all of
+ * them then, in one job: result i (pgkm_result_of) is that of pgkm_sweep_k(&call->request, i). Other algorithms need
+ * one job for each k up to k_last, for which the rows are kept. silhouette_rows is as in PgkmRequest. 22023 for what is
+ * neither; else errors of arguments, rows and fits. */
 TableCall *sweep_begin(const FitKind *kind, FunctionCallInfo fcinfo, const char *function, int64 silhouette_rows,
                        int64 *count);
 

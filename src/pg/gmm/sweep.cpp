@@ -12,23 +12,25 @@ extern "C" {
 PG_FUNCTION_INFO_V1(pgkm_gmm_table_sweep);
 }
 
-static void put_fits(const PgkmResult *fits, int64 k_min, int64 count, ReturnSetInfo *target)
+static void put_fits(const PgkmResult *fits, const PgkmRequest *sweep, int64 count, ReturnSetInfo *target)
 {
     SweepBest best;
 
     for (int64 i = 0; i < count; ++i)
         best.consider(i, -fits[i].bic);
     for (int64 i = 0; i < count; ++i)
-        pgkm_result_put(target, {k_min + i, fits[i].log_likelihood, fits[i].aic, fits[i].bic, fits[i].k, fits[i].n_iter,
-                                 fits[i].converged != 0, i == best.place ? "lowest BIC" : NULL});
+        pgkm_result_put(target,
+                        {(int64)pgkm_sweep_k(sweep, i), fits[i].log_likelihood, fits[i].aic, fits[i].bic, fits[i].k,
+                         fits[i].n_iter, fits[i].converged != 0, i == best.place ? "lowest BIC" : NULL});
 }
 
 /*
- * gmm_sweep(relation, features, k_min, k_max, options, ...)
+ * gmm_sweep(relation, features, k_min, k_max, options, ..., ks)
  *     -> setof (k, log_likelihood, aic, bic, components, n_iter, converged, suggestion)
  *
  *   rows := SELECT features FROM relation, as the caller; or those that are loaded
- *   for k from k_min to k_max, or to the number of rows: fit a mixture, and return how well it describes the rows
+ *   for k from k_min to k_max, or of ks, up to the number of rows: fit a mixture, and return how well it describes the
+ * rows
  */
 Datum pgkm_gmm_table_sweep(PG_FUNCTION_ARGS)
 {
@@ -37,7 +39,7 @@ Datum pgkm_gmm_table_sweep(PG_FUNCTION_ARGS)
     TableCall *const call = sweep_begin(&gmm_kind, fcinfo, "gmm_sweep", 0, &count);
     PgkmRequest *const request = &call->request;
     PgkmResult *const fits = (PgkmResult *)MemoryContextAllocHuge(call->context, (count + 1) * sizeof(PgkmResult));
-    const int64 k_min = request->k;
+    const PgkmRequest sweep = *request;
     PgkmFitCount finished = {};
 
     /* 54000 before any fit, if that of the most components cannot be. */
@@ -46,14 +48,14 @@ Datum pgkm_gmm_table_sweep(PG_FUNCTION_ARGS)
     if (count > 0)
         pgkm_require_memory(request);
     for (int64 i = 0; i < count; ++i) {
-        request->k = k_min + i;
+        request->k = pgkm_sweep_k(&sweep, i);
         fits[i] = *pgkm_run_job(request, call->context, &call->job, NULL); /* its arrays go with the next job */
         if (call->nodes != NULL)
             nodes_rest(call->nodes);
         pgkm_count_fit(&finished, request, &fits[i]);
     }
     pgkm_warn_counted(&finished);
-    put_fits(fits, k_min, count, target);
+    put_fits(fits, &sweep, count, target);
     table_call_destroy(call);
     return (Datum)0;
 }

@@ -120,21 +120,15 @@ static const PgkmOptionsType type = {{"kmeans_options", fields, lengthof(fields)
                                      [](void *options) { pgkm_options_default((PgkmOptions *)options); },
                                      settle};
 
-/* The k of a model from which the fit goes on is that of the call, and so are its features. */
+/* The features of a model from which the fit goes on are those of the call. */
 static void note_options(TableCall *call, const NullableDatum *given)
 {
     const PgkmOptions *const options = &call->request.kmeans;
-    const PgkmGiven *const model = &options->init_model.centroids;
-    const int64 k = call->request.k;
 
     if (!given[OPTION_INIT_MODEL].isnull)
         table_call_take_model(call, pgkm_model_origin(given[OPTION_INIT_MODEL].value).sources);
     /* Standardized rows are others: what is zero then the engine alone sees. */
     call->need_direction = options->metric == PGKM_COSINE && options->standardize == 0;
-    if (k != 0 && model->dimensions > 0 && model->extent[0] != k)
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("k must be that of init_model, which is %d, not %lld", model->extent[0], (long long)k),
-                        errhint("A fit goes on with the clusters of the model.")));
 }
 
 /* The first rows are those of the executor, batches are drawn here, and the optimum, bounds of sizes and a radius

@@ -26,6 +26,9 @@ struct Curve {
     const double *y; /* n; NaN: not defined there */
     int best;        /* 1: the largest value is marked, -1: the least, 0: none */
     int64 colour;
+    const int64 *list; /* n: x of all values instead; or NULL */
+
+    int64 x(int64 i) const { return list == NULL ? first + i : list[i]; }
 };
 
 /* A line from value to value, and their marks unless they are many. */
@@ -39,7 +42,7 @@ static void draw_line(StringInfo svg, const Curve *curve, const PlotAxis *x, con
     appendStringInfo(svg, "<path fill=\"none\" stroke=\"%s\" stroke-width=\"2\" stroke-linejoin=\"round\" d=\"",
                      plot_colour(curve->colour));
     for (int64 i = 0; i < curve->n; ++i) {
-        const double place_x = axis_place(x, (double)(curve->first + i));
+        const double place_x = axis_place(x, (double)curve->x(i));
         const double place_y = axis_place(y, curve->y[i]);
 
         if (std::isfinite(curve->y[i])) {
@@ -57,9 +60,9 @@ static void draw_line(StringInfo svg, const Curve *curve, const PlotAxis *x, con
 /* A ring around a value, and its x. */
 static void draw_ring(StringInfo svg, const Curve *curve, const PlotAxis *x, const PlotAxis *y, int64 i)
 {
-    const double place_x = axis_place(x, (double)(curve->first + i));
+    const double place_x = axis_place(x, (double)curve->x(i));
     const double place_y = axis_place(y, curve->y[i]);
-    const char *const words = psprintf("%s = " INT64_FORMAT, curve->x_name, curve->first + i);
+    const char *const words = psprintf("%s = " INT64_FORMAT, curve->x_name, curve->x(i));
     const double half = plot_text_width(words, 11) / 2;
 
     appendStringInfo(svg,
@@ -89,8 +92,8 @@ static void draw_curve(StringInfo svg, const Curve *curve, const PlotBox *box)
     /* Below or above the line there is room for the mark of the best value. */
     const double room = (high - low) * 0.15;
 
-    axis_make(&x, curve->x_name, (double)curve->first, (double)(curve->first + curve->n - 1),
-              box->left + AXIS_WIDTH - 30, box->right, true);
+    axis_make(&x, curve->x_name, (double)curve->first, (double)curve->x(curve->n - 1), box->left + AXIS_WIDTH - 30,
+              box->right, true);
     axis_make(&y, curve->name, curve->best < 0 ? low - room : low, curve->best > 0 ? high + room : high,
               box->bottom - AXIS_HEIGHT, box->top + 20, false);
     appendStringInfoString(svg, "<g " PLOT_INK ">\n");
@@ -109,7 +112,7 @@ static void draw_curve(StringInfo svg, const Curve *curve, const PlotBox *box)
 #define GAP 28
 
 /*
- * kmeans_sweep_plot(relation, features, k_min, k_max, options, ..., width, height, title) -> text
+ * kmeans_sweep_plot(relation, features, k_min, k_max, options, ..., width, height, title, ks) -> text
  *
  *   results := those of kmeans_sweep
  *   draw each of its indices by k; NULL where there are no rows
@@ -132,11 +135,12 @@ Datum pgkm_curves_plot(PG_FUNCTION_ARGS)
 
     double *const values = (double *)MemoryContextAllocHuge(call->context, PANELS * count * sizeof(double));
     const int64 k = call->request.k;
+    const int64 *const list = call->request.sweep_k;
     const Curve panels[PANELS] = {
-        {"inertia", "k", k, count, values, 0, 0},
-        {"simplified silhouette (high is good)", "k", k, count, values + count, 1, 2},
-        {"Davies-Bouldin index (low is good)", "k", k, count, values + 2 * count, -1, 5},
-        {"Calinski-Harabasz index (high is good)", "k", k, count, values + 3 * count, 1, 4},
+        {"inertia", "k", k, count, values, 0, 0, list},
+        {"simplified silhouette (high is good)", "k", k, count, values + count, 1, 2, list},
+        {"Davies-Bouldin index (low is good)", "k", k, count, values + 2 * count, -1, 5, list},
+        {"Calinski-Harabasz index (high is good)", "k", k, count, values + 3 * count, 1, 4, list},
     };
 
     for (int64 i = 0; i < count; ++i) {
@@ -148,8 +152,8 @@ Datum pgkm_curves_plot(PG_FUNCTION_ARGS)
         values[3 * count + i] = result.quality.calinski_harabasz;
     }
     plot_begin(&svg, &frame, psprintf("How many clusters in %s?", call->relation.name),
-               psprintf("k-means of %s rows for each k from %lld to %lld", plot_count(result.n), (long long)k,
-                        (long long)(k + count - 1)));
+               psprintf("k-means of %s rows for %sk from %lld to %lld", plot_count(result.n),
+                        list == NULL ? "each " : "", (long long)k, (long long)pgkm_sweep_last(&call->request)));
 
     const PlotBox all = plot_box(&frame);
     const double width = (all.right - all.left - GAP) / 2;
@@ -178,7 +182,7 @@ Datum pgkm_gmm_plot(PG_FUNCTION_ARGS)
     plot_frame_arguments(&frame, fcinfo, GMM_PLOT_WIDTH);
     pgkm_gmm_trace_read(PG_GETARG_DATUM(0), CurrentMemoryContext, &trace);
 
-    const Curve curve = {"log-likelihood of all rows", "iteration", 1, trace.n_iter, trace.values, 0, 0};
+    const Curve curve = {"log-likelihood of all rows", "iteration", 1, trace.n_iter, trace.values, 0, 0, NULL};
     const PlotBox box = plot_box(&frame);
 
     plot_begin(&svg, &frame, psprintf("Expectation maximisation of %d Gaussians", trace.k),

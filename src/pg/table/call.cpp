@@ -162,7 +162,7 @@ static void warn_of_fits(const TableCall *call, const PgkmResult *first)
     pgkm_count_fit(&count, request, &result);
     if (request->k_last == 0 && request->algorithm != PGKM_TREE)
         pgkm_count_fewer(&count, request->algorithm, first, request->k);
-    for (int64 i = 1; i <= request->k_last - request->k; ++i) {
+    for (int64 i = 1; i < (request->k_last == 0 ? 1 : pgkm_sweep_count(request)); ++i) {
         pgkm_result_of(call->job, i, &result);
         pgkm_count_fit(&count, request, &result);
     }
