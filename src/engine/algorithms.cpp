@@ -24,6 +24,11 @@ int pgkm_wants_device(const PgkmRequest *request)
                : 0;
 }
 
+int32_t pgkm_request_threads(const PgkmRequest *request)
+{
+    return pgkm::has_rows(*request) ? pgkm::threads_of(*request, pgkm::work_of(algorithm_of(*request), *request)) : 1;
+}
+
 uint64_t pgkm_request_estimate(const PgkmRequest *request)
 {
     return pgkm::estimate_of(algorithm_of(*request), *request);

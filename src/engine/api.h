@@ -345,6 +345,9 @@ PgkmStatus pgkm_request_accepts(const PgkmRequest *request, const PgkmGroup *gro
 /* 1 when a device would be tried first for this request, if there is one. */
 int pgkm_wants_device(const PgkmRequest *request);
 
+/* The CPU threads that a job of this request would use. */
+int32_t pgkm_request_threads(const PgkmRequest *request);
+
 /* Made before the rows are first fitted, freed before the rows and after the jobs. NULL when there is no
  * memory; free allows NULL. */
 PgkmResident *pgkm_resident_create(void);

@@ -43,10 +43,11 @@ static bool is_ours(const PgBackendStatus *entry)
 }
 
 /* Phases beside those of a job, PgkmPhase. */
-enum { PHASE_SCANNING = PGKM_PHASES, PHASE_WRITING, PHASE_COUNT };
+enum { PHASE_SCANNING = PGKM_PHASES, PHASE_WRITING, PHASE_WAITING, PHASE_COUNT };
 
-static const char *const phase_names[PHASE_COUNT] = {"starting", "loading",   "seeding",       "iterating",
-                                                     "refining", "labelling", "scanning rows", "writing"};
+static const char *const phase_names[PHASE_COUNT] = {"starting",      "loading",  "seeding",
+                                                     "iterating",     "refining", "labelling",
+                                                     "scanning rows", "writing",  "waiting for memory"};
 
 /* The numbers of an entry, as far as they are used. */
 enum ProgressParam {
@@ -198,6 +199,12 @@ void pgkm_progress_fit(const PgkmShownFit *shown, const PgkmJobProgress *job)
           {PARAM_DEVICES, (int64)job->devices},
           {PARAM_SEEDED, job->seeded},
           {PARAM_K, shown->k}});
+}
+
+void pgkm_progress_waiting(void)
+{
+    beat();
+    show({{PARAM_PHASE, PHASE_WAITING}});
 }
 
 void pgkm_progress_writing(void)

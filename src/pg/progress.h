@@ -91,6 +91,9 @@ void pgkm_progress_fit(const PgkmShownFit *shown, const PgkmJobProgress *job);
  * when progress is told. */
 void pgkm_heartbeat_begin(void);
 
+/* Memory that others hold is waited for. */
+void pgkm_progress_waiting(void);
+
 /* Labels are being returned, or written to the table. */
 void pgkm_progress_writing(void);
 

@@ -57,11 +57,13 @@ static char *devices = NULL;
 static int cpu_threads = 0;
 static int max_threads = 0;
 static int memory_limit_kb = 4 * 1024 * 1024;
+static int max_memory_kb = 0;
 static int gpu_memory_limit_kb = 0;
 static int node_timeout_s = 10;
 static char *cuda_plugin = NULL;
 
 int pgkm_scan_choice = SCAN_AUTO;
+int pgkm_queue_timeout = 60000;
 bool pgkm_service_enabled = true;
 int pgkm_max_levels = 100;
 int pgkm_max_gpu_jobs = 4;
@@ -115,9 +117,21 @@ static void define_threads(void)
     define_int("pg_kmeans.cpu_threads", "Threads of a fit on the CPU.",
                "0 uses all processors that the server may run on. pg_kmeans.max_threads is the limit.", &cpu_threads, 0,
                MOST_THREADS, PGC_USERSET, 0);
-    DefineCustomIntVariable("pg_kmeans.max_threads", "Most threads that compute for a session at once.",
-                            "0 means as many as the processors that the server may run on.", &max_threads, max_threads,
-                            0, MOST_THREADS, PGC_SUSET, 0, NULL, limit_threads, NULL);
+    DefineCustomIntVariable("pg_kmeans.max_threads", "Most threads that compute for all sessions at once.",
+                            "0: for each session as many as the processors that the server may run on.", &max_threads,
+                            max_threads, 0, MOST_THREADS, PGC_SUSET, 0, NULL, limit_threads, NULL);
+}
+
+static void define_memory(void)
+{
+    define_int("pg_kmeans.memory_limit", "Memory that a session may use for rows and their clustering.",
+               "0 means no limit.", &memory_limit_kb, 0, MAX_KILOBYTES, PGC_SUSET, GUC_UNIT_KB);
+    define_int("pg_kmeans.max_memory", "Memory that all sessions together may use for rows and their clustering.",
+               "0 means no limit.", &max_memory_kb, 0, MAX_KILOBYTES, PGC_SUSET, GUC_UNIT_KB);
+    define_int("pg_kmeans.queue_timeout", "Time that a call waits for memory that other sessions hold.",
+               "0 means without end.", &pgkm_queue_timeout, 0, INT_MAX, PGC_USERSET, GUC_UNIT_MS);
+    define_int("pg_kmeans.gpu_memory_limit", "Device memory that a fit may use.", "0 means no limit.",
+               &gpu_memory_limit_kb, 0, MAX_KILOBYTES, PGC_SUSET, GUC_UNIT_KB);
 }
 
 static void define_nodes(void)
@@ -182,10 +196,7 @@ void pgkm_settings_define(void)
                                "Empty: as many of one kind as the fit is worth.", &devices, "", PGC_USERSET, 0,
                                check_devices, NULL, NULL);
     define_threads();
-    define_int("pg_kmeans.memory_limit", "Memory that a session may use for rows and their clustering.",
-               "0 means no limit.", &memory_limit_kb, 0, MAX_KILOBYTES, PGC_SUSET, GUC_UNIT_KB);
-    define_int("pg_kmeans.gpu_memory_limit", "Device memory that a fit may use.", "0 means no limit.",
-               &gpu_memory_limit_kb, 0, MAX_KILOBYTES, PGC_SUSET, GUC_UNIT_KB);
+    define_memory();
     for (int kind = 0; kind < pgkm::strategy_kinds; ++kind)
         define_strategy(kind);
     define_enum("pg_kmeans.scan", "Forces how table functions read rows: from the pages themselves, or by a query.",
@@ -205,9 +216,30 @@ static const char *forced_name(pgkm::StrategyKind kind)
     return forced[i].value == 0 ? NULL : strategy_entries[i][forced[i].value].name;
 }
 
+/* Whether a session alone may not have what its own limit allows. */
+static bool max_memory_is_less(void)
+{
+    return max_memory_kb != 0 && (memory_limit_kb == 0 || max_memory_kb < memory_limit_kb);
+}
+
 uint64 pgkm_memory_limit(void)
 {
-    return (uint64)memory_limit_kb * 1024;
+    return (uint64)(max_memory_is_less() ? max_memory_kb : memory_limit_kb) * 1024;
+}
+
+const char *pgkm_memory_limit_name(void)
+{
+    return max_memory_is_less() ? "pg_kmeans.max_memory" : "pg_kmeans.memory_limit";
+}
+
+uint64 pgkm_max_memory(void)
+{
+    return (uint64)max_memory_kb * 1024;
+}
+
+int pgkm_max_threads(void)
+{
+    return max_threads;
 }
 
 int pgkm_node_timeout_ms(void)

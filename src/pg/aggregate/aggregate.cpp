@@ -13,6 +13,9 @@
 #include "pg/values/datum.h"
 
 extern "C" {
+#include "access/parallel.h"
+#include "nodes/execnodes.h"
+
 PG_FUNCTION_INFO_V1(pgkm_aggregate_transition);
 PG_FUNCTION_INFO_V1(pgkm_gmm_transition);
 }
@@ -36,6 +39,19 @@ static NullableDatum options_argument(FunctionCallInfo fcinfo)
     return PG_NARGS() > ARGUMENT_OPTIONS ? fcinfo->args[ARGUMENT_OPTIONS] : none;
 }
 
+/* By the planner's estimates, once for the query: the rows of all groups, or of those that are sorted of one. Workers
+ * take what they need as it comes. */
+static void expect_rows(FunctionCallInfo fcinfo, const AggregateState *state)
+{
+    const Plan *const plan = ((const PlanState *)fcinfo->context)->plan;
+    const bool in_turn = IsA(plan, Agg) && ((const Agg *)plan)->aggstrategy == AGG_SORTED;
+
+    if (!IsParallelWorker() && outerPlan(plan) != NULL)
+        pgkm_group_expect(&state->group, state->rows,
+                          outerPlan(plan)->plan_rows / (in_turn ? Max(((const Agg *)plan)->numGroups, 1) : 1),
+                          fcinfo->flinfo->fn_mcxt);
+}
+
 static AggregateState *begin_group(FunctionCallInfo fcinfo, const FitKind *kind, const PgkmVector *vector)
 {
     const MemoryContext context = pgkm_aggregate_context(fcinfo);
@@ -46,6 +62,7 @@ static AggregateState *begin_group(FunctionCallInfo fcinfo, const FitKind *kind,
                      pgkm_is_constant_in_group(fcinfo, ARGUMENT_OPTIONS));
     state->rows =
         pgkm_rows_create(context, pgkm_element_of(vector->element_type), vector->length, PG_NARGS() > ARGUMENT_WEIGHT);
+    expect_rows(fcinfo, state);
     state->area = shared_rows_area(fcinfo);
     state->block = state->area == NULL ? PG_INT64_MAX : shared_rows_of_block(state->rows);
     pgkm_batch_enlist(fcinfo, context, state);

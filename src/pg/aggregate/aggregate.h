@@ -29,6 +29,9 @@ struct AggregateState {
 /* The request for a fit of one group's rows; all but what the caller wants of the result. */
 void pgkm_group_request(const PgkmGroupArguments *group, const PgkmRows *rows, PgkmRequest *request);
 
+/* The rows may come to be so many: as of pgkm_memory_expect, with the work on them. */
+void pgkm_group_expect(const PgkmGroupArguments *group, const PgkmRows *rows, double n, MemoryContext context);
+
 /* Runs the function's fit, or that of many groups; `context`, *holder, result and errors as for pgkm_run_job. */
 const PgkmResult *pgkm_aggregate_run(const char *function, const PgkmRequest *request, MemoryContext context,
                                      PgkmJobHolder **holder);

@@ -125,7 +125,7 @@ static bool add(Batch *batch, AggregateState *state)
 
 static void start_batch(Batch *batch, const AggregateState *state)
 {
-    const uint64 available = pgkm_memory_available();
+    const uint64 available = pgkm_memory_free();
     const PgkmGroup none = {NULL, NULL, 0, 0};
 
     memset(batch, 0, sizeof *batch);

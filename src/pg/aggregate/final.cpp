@@ -8,6 +8,8 @@
 #include "pg/gmm/gmm.h"
 #include "pg/kmeans/model.h"
 #include "pg/run/fit_count.h"
+#include "pg/run/server_limits.h"
+#include "pg/settings.h"
 
 extern "C" {
 #include "executor/executor.h"
@@ -71,6 +73,17 @@ void pgkm_group_request(const PgkmGroupArguments *group, const PgkmRows *rows, P
     request->points = pgkm_rows_points(rows);
     request->k = group->k;
     *fit_options(request) = group->options;
+}
+
+void pgkm_group_expect(const PgkmGroupArguments *group, const PgkmRows *rows, double n, MemoryContext context)
+{
+    PgkmRequest request;
+
+    if (pgkm_max_memory() == 0 || pgkm_server_has_promised())
+        return;
+    pgkm_group_request(group, rows, &request);
+    request.points.n = (int64)Min(n, 1e15);
+    pgkm_memory_expect(n * (double)rows->row_bytes + (double)pgkm_request_estimate(&request), context);
 }
 
 const PgkmResult *pgkm_aggregate_run(const char *function, const PgkmRequest *request, MemoryContext context,

@@ -61,6 +61,7 @@ static void begin_rows(PartitionFit *fit, const PgkmVector *vector)
     pgkm_group_begin(&fit->group, fit->kind, fit->context, &fit->values[ARGUMENT_K], &fit->values[ARGUMENT_OPTIONS],
                      fit->constant[ARGUMENT_OPTIONS]);
     fit->rows = pgkm_rows_create(fit->context, pgkm_element_of(vector->element_type), vector->length, false);
+    pgkm_group_expect(&fit->group, fit->rows, (double)WinGetPartitionRowCount(fit->window), fit->context);
 }
 
 /* Reads one row of the partition; false when its features are NULL, or all of them. */

@@ -6,6 +6,7 @@
 
 #include "pg/progress.h"
 #include "pg/query/decoder.h"
+#include "pg/run/memory_account.h"
 
 extern "C" {
 #include "catalog/pg_type.h"
@@ -18,15 +19,20 @@ extern "C" {
 #include "utils/fmgroids.h"
 #include "utils/guc.h"
 #include "utils/memutils.h"
+#include "utils/plancache.h"
 }
 
 #define ROWS_BETWEEN_REPORTS 4096
+
+/* About what a fit takes beside each row. */
+#define WORK_PER_ROW 40
 
 struct Receiver {
     DestReceiver base;
     TableDecoder decoder;
     TableRows *rows;
     MemoryContext scratch; /* of one row */
+    MemoryContext caller;
     MemoryContext context; /* of the list */
     List *tables;          /* OIDs, in the order in which they appear */
     ItemPointerData last;
@@ -143,6 +149,21 @@ static char *order_clause(const Receiver *receiver)
                     OidOutputFunctionCall(F_ARRAY_OUT, PointerGetDatum(array)));
 }
 
+/* By the planner's estimates. */
+static void expect_rows(SPIPlanPtr plan, MemoryContext context)
+{
+    CachedPlan *const cached = SPI_plan_get_cached_plan(plan);
+
+    if (cached == NULL)
+        return;
+
+    const Plan *const top = linitial_node(PlannedStmt, cached->stmt_list)->planTree;
+    const double bytes = top->plan_rows * (top->plan_width + WORK_PER_ROW);
+
+    ReleaseCachedPlan(cached, NULL);
+    pgkm_memory_expect(bytes, context);
+}
+
 static void run_select(const char *sql, Receiver *receiver)
 {
     SPIExecuteOptions options;
@@ -153,7 +174,12 @@ static void run_select(const char *sql, Receiver *receiver)
     options.read_only = true;
     options.dest = &receiver->base;
 
-    const int code = SPI_execute_extended(sql, &options);
+    const SPIPlanPtr plan = SPI_prepare(sql, 0, NULL);
+
+    if (plan != NULL)
+        expect_rows(plan, receiver->caller);
+
+    const int code = plan == NULL ? SPI_result : SPI_execute_plan_extended(plan, &options);
 
     if (code != SPI_OK_SELECT)
         elog(ERROR, "reading rows failed: %s", SPI_result_code_string(code));
@@ -173,6 +199,7 @@ TableRows *table_select(const TableQuery *query, MemoryContext context)
     receiver.scratch = AllocSetContextCreate(context, "kmeans row", TABLE_ROW_SIZES);
     receiver.rows = table_rows_create(context, table_query_wants(query));
 
+    receiver.caller = CurrentMemoryContext;
     SPI_connect();
     receiver.context = CurrentMemoryContext;
 

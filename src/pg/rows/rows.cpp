@@ -53,7 +53,7 @@ int64 pgkm_next_capacity(int64 capacity, int64 needed, Size row)
     const int64 largest = (int64)(MaxAllocHugeSize / row);
     const bool large = capacity * row >= LARGE_BUFFER_BYTES;
     const Size least = capacity == 0 ? FIRST_BUFFER_BYTES : SECOND_BUFFER_BYTES;
-    const int64 affordable = capacity + (int64)Min(pgkm_memory_available() / row, (uint64)largest);
+    const int64 affordable = capacity + (int64)Min(pgkm_memory_free() / row, (uint64)largest);
     const int64 wanted = Max(capacity + (large ? capacity / 4 : capacity), (int64)(least / row));
 
     if (needed > largest)
@@ -82,7 +82,7 @@ static void set_capacity(PgkmRows *rows, int64 capacity)
 
 void pgkm_rows_expect(PgkmRows *rows, int64 more)
 {
-    const uint64 affordable = Min(pgkm_memory_available(), (uint64)MaxAllocHugeSize) / 2 / bytes_per_row(rows);
+    const uint64 affordable = Min(pgkm_memory_free(), (uint64)MaxAllocHugeSize) / 2 / bytes_per_row(rows);
     const int64 needed = rows->n + more;
 
     if (needed > rows->capacity && (uint64)needed <= affordable)

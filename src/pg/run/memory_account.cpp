@@ -3,6 +3,7 @@
  */
 #include "pg/run/memory_account.h"
 
+#include "pg/run/server_limits.h"
 #include "pg/settings.h"
 
 #include "engine/api.h"
@@ -35,6 +36,11 @@ uint64 pgkm_memory_available(void)
     return limit > total ? limit - total : 0;
 }
 
+uint64 pgkm_memory_free(void)
+{
+    return Min(pgkm_memory_available(), pgkm_server_room());
+}
+
 uint64 pgkm_memory_obtainable(void)
 {
     const uint64 available = pgkm_memory_available();
@@ -64,9 +70,10 @@ static unsigned long long whole_kb(uint64 bytes)
     if (left_behind != 0)
         detail =
             psprintf("%s A PCA that was cancelled holds %llu kB until its thread ends.", detail, whole_kb(left_behind));
-    ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED), errmsg("pg_kmeans needs more memory than allowed"),
-                    errdetail_internal("%s", detail),
-                    errhint("Raise \"pg_kmeans.memory_limit\", which is %llu kB.", whole_kb(pgkm_memory_limit()))));
+    ereport(ERROR,
+            (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED), errmsg("pg_kmeans needs more memory than allowed"),
+             errdetail_internal("%s", detail),
+             errhint("Raise \"%s\", which is %llu kB.", pgkm_memory_limit_name(), whole_kb(pgkm_memory_limit()))));
     pg_unreachable();
 }
 
@@ -87,12 +94,21 @@ void pgkm_raise_streamed_memory(uint64 estimate)
     raise_limit(psprintf("A fit whose rows are streamed needs an estimated %llu kB.", whole_kb(estimate)));
 }
 
+/* The session's loaded rows go before it is refused, or waits. */
+static void hold_of_server(int64 change)
+{
+    while (!pgkm_server_hold(change))
+        if (reclaim_hooks == NULL || !reclaim_hooks->reclaim())
+            pgkm_server_raise((uint64)change);
+}
+
 static void reserve(uint64 bytes, uint64 estimate)
 {
     if (unlikely(bytes > pgkm_memory_available()))
         pgkm_memory_make_room(bytes);
     if (unlikely(bytes > pgkm_memory_available()))
         pgkm_raise_memory_limit(total_bytes() + bytes, estimate);
+    hold_of_server((int64)bytes);
     reserved_bytes += bytes;
     if (shared_bytes != NULL)
         pg_atomic_fetch_add_u64(shared_bytes, (int64)bytes);
@@ -101,6 +117,7 @@ static void reserve(uint64 bytes, uint64 estimate)
 static void release(uint64 bytes)
 {
     reserved_bytes -= bytes;
+    hold_of_server(-(int64)bytes);
     if (shared_bytes != NULL)
         pg_atomic_fetch_sub_u64(shared_bytes, (int64)bytes);
 }
@@ -112,6 +129,30 @@ void pgkm_memory_hold(uint64 *held, int64 change, uint64 estimate)
     else
         release((uint64)-change);
     *held += change;
+}
+
+void pgkm_memory_hold_work(uint64 *held, int64 change)
+{
+    hold_of_server(change);
+    *held += change;
+}
+
+void pgkm_memory_expect(double bytes, MemoryContext context)
+{
+    const uint64 most = pgkm_memory_limit(); /* what is more is refused by that */
+    const uint64 expected = bytes < (double)most ? (uint64)bytes : most;
+
+    if (pgkm_max_memory() == 0 || pgkm_server_has_promised() || expected == 0)
+        return;
+
+    MemoryContextCallback *const on_reset =
+        (MemoryContextCallback *)MemoryContextAllocZero(context, sizeof(MemoryContextCallback));
+
+    while (!pgkm_server_promise(expected))
+        if (reclaim_hooks == NULL || !reclaim_hooks->reclaim())
+            pgkm_server_raise(expected);
+    on_reset->func = [](void *) { pgkm_server_drop_promise(); };
+    MemoryContextRegisterResetCallback(context, on_reset);
 }
 
 void pgkm_memory_share(pg_atomic_uint64 *total)

@@ -12,8 +12,16 @@ extern "C" {
 }
 
 /* Adds `change` bytes to the account and to *held, or takes them off. 54000, with nothing added, when the limit would
- * be passed; the error names `estimate`, what the rows need about in all (0: not known). */
+ * be passed, and 53200 when that of all sessions would; the first names `estimate`, what the rows need about in all (0:
+ * not known). */
 void pgkm_memory_hold(uint64 *held, int64 change, uint64 estimate = 0);
+
+/* For what the engine takes beside the rows: it counts for all sessions together alone (run/server_limits.h). */
+void pgkm_memory_hold_work(uint64 *held, int64 change);
+
+/* A call that is about to begin will take about so much: waits until all sessions together leave so much, and keeps it
+ * for the call until the context is reset. 53200 where they do not in time. Nothing in a call within a call. */
+void pgkm_memory_expect(double bytes, MemoryContext context);
 
 /* 54000: the rows need at least so many bytes, or more by an estimate. */
 [[noreturn]] void pgkm_raise_memory_limit(uint64 least, uint64 estimate);
@@ -26,6 +34,9 @@ void pgkm_memory_hold(uint64 *held, int64 change, uint64 estimate = 0);
 
 /* What may still be reserved; UINT64_MAX without a limit. */
 uint64 pgkm_memory_available(void);
+
+/* The same, as far as all sessions together leave it. */
+uint64 pgkm_memory_free(void);
 
 /* What may be reserved once all that can be reclaimed is. */
 uint64 pgkm_memory_obtainable(void);

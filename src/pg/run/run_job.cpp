@@ -4,6 +4,7 @@
 #include "pg/run/run_job.h"
 
 #include "pg/compat.h"
+#include "pg/run/server_limits.h"
 #include "pg/service/session.h"
 #include "pg/settings.h"
 #include "pg/values/datum.h"
@@ -27,6 +28,9 @@ struct PgkmJobHolder {
     PgkmJob *job; /* NULL once freed */
     int channel;  /* its connection to the GPU service; 0: none */
     bool large;   /* it is expected to take much memory */
+    /* What counts for all sessions while it runs. */
+    uint64 held; /* bytes */
+    int32 threads;
     PgkmResult result;
 };
 
@@ -77,15 +81,29 @@ int pgkm_interrupted(void)
 /* What malloc() keeps of a job of so many bytes is given back to the system. */
 #define LARGE_JOB_BYTES ((uint64)32 * 1024 * 1024)
 
+/* An estimate of more is of a job that fails. */
+#define MOST_ESTIMATE ((uint64)1 << 45)
+
+/* What others may have once the job has ended. */
+static void give_back(PgkmJobHolder *holder)
+{
+    const int channel = holder->channel;
+    const int32 threads = holder->threads;
+
+    holder->channel = 0;
+    holder->threads = 0;
+    pgkm_service_release(channel);
+    (void)pgkm_server_threads(-threads);
+    pgkm_memory_hold_work(&holder->held, -(int64)holder->held);
+}
+
 void pgkm_release_job(PgkmJobHolder *holder)
 {
     PgkmJob *const job = holder->job;
-    const int channel = holder->channel;
 
     holder->job = NULL;
-    holder->channel = 0;
     pgkm_job_free(job);
-    pgkm_service_release(channel);
+    give_back(holder);
 #ifdef __GLIBC__
     if (job != NULL && holder->large)
         (void)malloc_trim(0);
@@ -301,6 +319,25 @@ static PgkmJobHolder *empty_holder(MemoryContext context, PgkmJobHolder **holder
     return *holder;
 }
 
+/* Counts the job's memory for all sessions. Where they have a limit, the engine keeps to the estimate, and to as much
+ * more as the rows take, to make work on them faster, if that is free. */
+static void hold_work(PgkmRequest *request, PgkmJobHolder *owner, uint64 estimate)
+{
+    const PgkmPoints *const points = &request->points;
+    const uint64 useful =
+        (uint64)points->n * (uint64)points->d * (points->element == PGKM_FLOAT32 ? sizeof(float) : sizeof(double));
+
+    pgkm_memory_hold_work(&owner->held, (int64)Min(estimate, MOST_ESTIMATE));
+    if (pgkm_max_memory() == 0)
+        return;
+
+    const uint64 more = request->algorithm == PGKM_SHARE ? 0 : Min(useful, pgkm_server_room());
+
+    if (pgkm_server_hold((int64)more))
+        owner->held += more;
+    request->settings.memory_limit = Min(request->settings.memory_limit, owner->held);
+}
+
 /* All that comes before the start; fills in the settings of *request. */
 static PgkmJobHolder *prepare(PgkmRequest *request, MemoryContext context, PgkmJobHolder **holder, bool aside,
                               uint64 chunk_bytes)
@@ -320,9 +357,11 @@ static PgkmJobHolder *prepare(PgkmRequest *request, MemoryContext context, PgkmJ
     PgkmJobHolder *const owner = empty_holder(context, holder);
 
     owner->large = estimate >= LARGE_JOB_BYTES;
+    hold_work(request, owner, estimate);
     settings->device_ready = pgkm_service_runs();
     if (pgkm_wants_device(request))
         connect_to_service(settings, request->resident, owner);
+    settings->cpu_threads = owner->threads = pgkm_server_threads(pgkm_request_threads(request));
     return owner;
 }
 
@@ -358,9 +397,12 @@ static const PgkmResult *run(const PgkmRequest *request, MemoryContext context, 
         pgkm_release_job(owner);
         pgkm_raise(&error);
     }
-    /* The result may be kept for long, as those of many groups are. */
-    pgkm_service_release(owner->channel);
-    owner->channel = 0;
+    /* The result may be kept for long, as those of many groups are. What the CPU has made of rows that stay would be
+     * held beyond the job's end. */
+    if (pgkm_max_memory() != 0 && request->resident != NULL && request->algorithm != PGKM_SHARE &&
+        owner->result.backend != NULL && strcmp(owner->result.backend, "cpu") == 0)
+        pgkm_resident_drop(request->resident);
+    give_back(owner);
     if (request->algorithm != PGKM_SHARE && !aside)
         note_fit(&full, &owner->result, owner->job);
     if (owner->result.notice[0] != '\0')

@@ -5,6 +5,7 @@
 
 #include "pg/compat.h"
 #include "pg/run/run_job.h"
+#include "pg/run/server_limits.h"
 #include "pg/service/session.h"
 #include "pg/settings.h"
 #include "pg/shared/pages.h"
@@ -295,8 +296,12 @@ TableRows *scan_bring_together(ScanReader *reader, MemoryContext context)
     open_rows(&all, reader, context);
     pgkm_rows_make(rows->used, all.total.used, pgkm_service_runs());
     table_rows_make(rows, all.total.rows, all.total.skipped);
-    if (pgkm_run_tasks(all.n_sources, useful_threads(all.total.used * rows->used->row_bytes), copy_source, &all,
-                       pgkm_interrupted, &error) != PGKM_OK)
+
+    const int32 threads = pgkm_server_threads(useful_threads(all.total.used * rows->used->row_bytes));
+    const PgkmStatus status = pgkm_run_tasks(all.n_sources, threads, copy_source, &all, pgkm_interrupted, &error);
+
+    (void)pgkm_server_threads(-threads);
+    if (status != PGKM_OK)
         pgkm_raise(&error);
     if (pg_atomic_read_u32(&all.no_memory) != 0)
         ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory"),

@@ -8,6 +8,7 @@
 #include "pg/scan/scan.h"
 
 #include "pg/progress.h"
+#include "pg/run/memory_account.h"
 #include "pg/scan/reader.h"
 
 extern "C" {
@@ -229,7 +230,7 @@ PgkmPoints scan_no_points(const DirectScan *scan)
     return pgkm_no_points(plan->decoder.element, plan->d, plan->query.weight != NULL);
 }
 
-TableRows *scan_finish(DirectScan *scan, uint64 streamed_bytes, int32 *workers)
+TableRows *scan_finish(DirectScan *scan, double expected_bytes, uint64 streamed_bytes, int32 *workers)
 {
     const TableQuery *const query = &scan->plan->query;
     TableRows *const first = scan->reader->rows;
@@ -238,6 +239,7 @@ TableRows *scan_finish(DirectScan *scan, uint64 streamed_bytes, int32 *workers)
     if (query->on_first != NULL && table_rows_used(first) > 0)
         query->on_first(query->on_first_arg, first);
     scan_plan_check_memory(scan->plan, streamed_bytes);
+    pgkm_memory_expect(expected_bytes, caller);
 
     TableRows *const rows = read_rest(scan->plan, scan->reader, scan->context, workers);
 

@@ -43,9 +43,10 @@ int64 scan_expected_rows(const DirectScan *scan);
 /* No points, but of the kind of its rows. d is 0 where there are none. */
 PgkmPoints scan_no_points(const DirectScan *scan);
 
-/* Ends it: all rows, in the context given at the beginning, as of table_select. *workers: how many helped. What the fit
- * would need if the rows were streamed, if it could be that, is for the error that they take too much memory. */
-TableRows *scan_finish(DirectScan *scan, uint64 streamed_bytes, int32 *workers);
+/* Ends it: all rows, in the context given at the beginning, as of table_select. *workers: how many helped. What rows
+ * and fit are expected to take in memory is promised first (pgkm_memory_expect). What the fit would need if the rows
+ * were streamed, if it could be that, is for the error that they take too much memory. */
+TableRows *scan_finish(DirectScan *scan, double expected_bytes, uint64 streamed_bytes, int32 *workers);
 
 /* Or the rows, without their origins, come in parts of about so many, again and again, all under one snapshot. That is
  * the active one, which has to be the same at each call. */

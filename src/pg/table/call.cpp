@@ -138,8 +138,8 @@ static void tell_option(void *of)
     const TableCall *const call = (const TableCall *)of;
 
     if (call->kept_by != NULL && geterrcode() == ERRCODE_PROGRAM_LIMIT_EXCEEDED)
-        errhint("Raise \"pg_kmeans.memory_limit\", which is %llu kB, or do without %s: then rows can be streamed.",
-                (unsigned long long)(pgkm_memory_limit() / 1024), call->kept_by);
+        errhint("Raise \"%s\", which is %llu kB, or do without %s: then rows can be streamed.",
+                pgkm_memory_limit_name(), (unsigned long long)(pgkm_memory_limit() / 1024), call->kept_by);
 }
 
 void table_call_watch_errors(TableCall *call, ErrorContextCallback *watch)

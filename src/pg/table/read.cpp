@@ -26,7 +26,7 @@ static TableRows *read_with_nodes(TableCall *call, const TableQuery *query, Memo
         return NULL;
 
     TableRows *const rows =
-        local == NIL ? table_rows_create(context, {}) : scan_finish(scan_begin(query, local, context), 0, &workers);
+        local == NIL ? table_rows_create(context, {}) : scan_finish(scan_begin(query, local, context), 0, 0, &workers);
 
     if (nodes_await(call->nodes, element))
         return rows;
@@ -70,7 +70,7 @@ static TableRows *read_rows(TableCall *call, const TableQuery *query, MemoryCont
     report->way = "direct";
     if (call->memory == TABLE_MEMORY_AUTO)
         call->kept_by = query->kept_by;
-    return scan_finish(scan, call->streamed_bytes, &report->workers);
+    return scan_finish(scan, table_bytes_in_memory(call, query, scan), call->streamed_bytes, &report->workers);
 }
 
 /* From now on the levels of categories are those that the rows are written with. Loaded rows may have others than a

@@ -85,16 +85,19 @@ static uint64 choose_chunk(ScanStream *stream, const PgkmRequest *request, int64
     return bytes > room ? (uint64)(bytes / USABLE) : 0;
 }
 
-/* What rows in memory, with `origins` bytes beside each, and the work on them take, as far as that is known. */
-static double bytes_in_memory(const ScanStream *stream, const PgkmRequest *of, int64 expected, Size origins)
+double table_bytes_in_memory(const TableCall *call, const TableQuery *query, const DirectScan *scan)
 {
-    PgkmRequest request = *of;
+    const TableWants wants = table_query_wants(query);
+    PgkmRequest request = call->request;
 
-    if (stream->points.d == 0 || expected == 0)
+    request.points = scan_no_points(scan);
+    request.points.n = scan_expected_rows(scan);
+    if (request.points.d == 0 || request.points.n == 0)
         return 0;
-    request.points = stream->points;
-    request.points.n = expected;
-    return (double)expected * (double)(row_bytes(&stream->points) + origins) + (double)pgkm_request_estimate(&request);
+
+    const Size row = row_bytes(&request.points) + table_origin_bytes(&wants);
+
+    return (double)request.points.n * (double)row + (query->may_stream ? (double)pgkm_request_estimate(&request) : 0.0);
 }
 
 /* The next chunk that has rows that take part; NULL at the end of the pass. */
@@ -150,10 +153,8 @@ TableStream *table_stream_begin(TableCall *call, const TableQuery *query, Direct
 {
     ScanStream *const stream = create(scan, context);
     const int64 expected = scan_expected_rows(scan);
-    const TableWants wants = table_query_wants(query);
+    const double resident = table_bytes_in_memory(call, query, scan);
     const PgkmRows *chunk;
-
-    const double resident = bytes_in_memory(stream, &call->request, expected, table_origin_bytes(&wants));
 
     if (call->memory == TABLE_MEMORY_AUTO && resident <= (double)pgkm_memory_obtainable())
         return NULL;
@@ -166,6 +167,9 @@ TableStream *table_stream_begin(TableCall *call, const TableQuery *query, Direct
         call->streamed_bytes = (double)lacking < resident ? lacking : 0;
         return NULL;
     }
+
+    pgkm_memory_expect(bytes_in_chunks(stream, &call->request, Max(expected, (int64)FEWEST_ROWS), stream->most),
+                       context);
 
     MemoryContext caller = MemoryContextSwitchTo(context);
 

@@ -15,6 +15,9 @@ struct TableStream {
     PgkmMeanwhile meanwhile; /* feeds the job of a request for them */
 };
 
+/* What rows in memory, and the work on them as far as that is known, take. */
+double table_bytes_in_memory(const TableCall *call, const TableQuery *query, const DirectScan *scan);
+
 /* Makes a stream of a scan that has begun, if call->memory or the size of the table says so, and counts the rows that
  * take part. NULL where they belong into memory; where there is none for chunks either, call->streamed_bytes
  * says so. The call's request is complete but for its points.
