@@ -84,6 +84,12 @@ int pgkm_interrupted(void)
 /* An estimate of more is of a job that fails. */
 #define MOST_ESTIMATE ((uint64)1 << 45)
 
+/* An estimate may be short by some bytes. */
+#define ESTIMATE_SLACK ((uint64)1024 * 1024)
+
+/* For each value, about, while the optimum is sought. */
+#define OPTIMUM_BYTES 200
+
 /* What others may have once the job has ended. */
 static void give_back(PgkmJobHolder *holder)
 {
@@ -319,23 +325,33 @@ static PgkmJobHolder *empty_holder(MemoryContext context, PgkmJobHolder **holder
     return *holder;
 }
 
-/* Counts the job's memory for all sessions. Where they have a limit, the engine keeps to the estimate, and to as much
- * more as the rows take, to make work on them faster, if that is free. */
+/* What may make the work on the rows faster: another form of them; of the exact optimum, which no estimate knows, sums
+ * for each of their values. */
+static uint64 useful_bytes(const PgkmRequest *request)
+{
+    const bool is_optimal = request->algorithm == PGKM_KMEANS && request->kmeans.init == PGKM_INIT_OPTIMAL;
+    const PgkmPoints *const points = &request->points;
+    uint64 n = (uint64)points->n;
+
+    for (int64 i = 0; i < request->n_groups; ++i)
+        n = Max(n, (uint64)request->groups[i].n);
+    return n * ((uint64)points->d * (points->element == PGKM_FLOAT32 ? sizeof(float) : sizeof(double)) +
+                (is_optimal ? OPTIMUM_BYTES : 0));
+}
+
+/* Counts the job's memory for all sessions. Where they have a limit, the engine keeps to the estimate, and to what is
+ * useful beyond that and free. */
 static void hold_work(PgkmRequest *request, PgkmJobHolder *owner, uint64 estimate)
 {
-    const PgkmPoints *const points = &request->points;
-    const uint64 useful =
-        (uint64)points->n * (uint64)points->d * (points->element == PGKM_FLOAT32 ? sizeof(float) : sizeof(double));
-
     pgkm_memory_hold_work(&owner->held, (int64)Min(estimate, MOST_ESTIMATE));
     if (pgkm_max_memory() == 0)
         return;
 
-    const uint64 more = request->algorithm == PGKM_SHARE ? 0 : Min(useful, pgkm_server_room());
+    const uint64 more = request->algorithm == PGKM_SHARE ? 0 : Min(useful_bytes(request), pgkm_server_room());
 
     if (pgkm_server_hold((int64)more))
         owner->held += more;
-    request->settings.memory_limit = Min(request->settings.memory_limit, owner->held);
+    request->settings.memory_limit = Min(request->settings.memory_limit, owner->held + ESTIMATE_SLACK);
 }
 
 /* All that comes before the start; fills in the settings of *request. */

@@ -271,7 +271,8 @@ void pgkm_server_raise(uint64 bytes)
                                        (int)((bytes + MEGABYTE - 1) / MEGABYTE), max_megabytes(), holders.data,
                                        holders.len == 0 ? "" : "."),
                     counted(own_session(copy)) > 0
-                        ? errhint("A session that holds memory does not wait for more. Try again later.")
+                        ? errhint("A session that holds memory does not wait for more. Try again later, or raise "
+                                  "\"pg_kmeans.max_memory\".")
                         : errhint("Try again later, or raise \"pg_kmeans.queue_timeout\", which is %d ms.",
                                   pgkm_queue_timeout)));
     pg_unreachable();
