@@ -141,3 +141,44 @@ SELECT count(*) FROM gmm_labels('gmm_view', '{y}', 2);
 DELETE FROM gmm_rows;
 SELECT count(*) FROM gmm_labels('gmm_rows', '{y}', 2);
 DROP TABLE gmm_rows CASCADE;
+
+-- A fit goes on from a model: one that is cut in two is the whole fit, in its units, of any type.
+SET client_min_messages = error; -- fits that max_iter ends
+CREATE TABLE gmm_go_on AS
+SELECT kind, units, gmm(f8, 3, gmm_options(covariance_type => kind, standardize => units, max_iter => 3, tol => 0)) AS begun,
+    gmm(f8, 3, gmm_options(covariance_type => kind, standardize => units, max_iter => 8, tol => 0)) AS whole
+FROM gmm_points, unnest(ARRAY['full', 'tied', 'diag', 'spherical']) AS kind, unnest(ARRAY[false, true]) AS units GROUP BY kind, units;
+SELECT kind, units, f.n_iter, f.weights = (whole).weights AND f.means = (whole).means AND f.covariances = (whole).covariances AND f.log_likelihood = (whole).log_likelihood
+    AND f.covariance_type = kind AND f.center = (whole).center AND f.scale = (whole).scale AND f.trace = (whole).trace[4:] AS same
+FROM gmm_go_on, LATERAL (SELECT (gmm(f8, 3, gmm_options(init_model => begun, max_iter => 5, tol => 0))).* FROM gmm_points) AS f ORDER BY kind, units;
+-- Of a table, with its sources; labels; other rows; a model for each group; n_init means nothing.
+CREATE TABLE gmm_table AS SELECT id, f8[1] AS x, f8[2] AS y, g FROM gmm_points WHERE f8 IS NOT NULL;
+CREATE TABLE gmm_table_models AS SELECT gmm_fit('gmm_table', '{x,y}', 2, options => gmm_options(tol => 1e-9)) AS m;
+SELECT f.n_iter <= 2 AS at_rest, abs(f.log_likelihood - (m).log_likelihood) < 1e-6 AS same, (f.origin).options ->> 'init_model' AS option
+FROM gmm_table_models, gmm_fit('gmm_table', '{x,y}', 2, options => gmm_options(init_model => m, n_init => 5)) AS f;
+SELECT count(*) FILTER (WHERE l.component_id <> gmm_predict(m, t)) AS differ, count(*) FROM gmm_table_models, gmm_labels('gmm_table', '{x,y}', 2, options => gmm_options(init_model => m)) AS l JOIN gmm_table AS t ON t.ctid = l.row_ctid GROUP BY m;
+SELECT (gmm_fit('gmm_table', '{x,y}', 2, options => gmm_options(init_model => m), filter => 'id > 100')).n FROM gmm_table_models;
+SELECT g, (m).k, (m).n_iter FROM (SELECT g, gmm(ARRAY[x, y], 1, gmm_options(init_model => before, tol => 1)) AS m FROM gmm_table
+    JOIN (SELECT g, gmm(ARRAY[x, y], 1) AS before FROM gmm_table GROUP BY g) AS b USING (g) GROUP BY g) AS s ORDER BY g;
+SELECT (gmm_options(init_model => NULL)).init_model IS NULL AS none;
+DO $$
+DECLARE
+    none gmm_model;
+BEGIN
+    ASSERT gmm_fit('gmm_table', '{x,y}', 2, options => gmm_options(init_model => none)) = gmm_fit('gmm_table', '{x,y}', 2);
+END $$;
+-- A deviation of 1 about 0 is a unit, too.
+SELECT f.center, f.scale FROM (SELECT gmm(ARRAY[i % 2 * 2 - 1], 1, gmm_options(standardize => true)) AS m FROM generate_series(1, 10) AS i) AS s,
+    LATERAL (SELECT (gmm(ARRAY[i % 2 * 2 - 1], 1, gmm_options(init_model => m))).* FROM generate_series(1, 10) AS i) AS f;
+-- What does not go together, and forged models.
+SELECT pg_temp.outcome(format('SELECT (gmm_fit(''gmm_table'', %s, options => gmm_options(init_model => (SELECT begun FROM gmm_go_on WHERE units = %L AND kind = %L)%s))).k', call, units, kind, options)) FROM (VALUES
+    ('''{x,y}'', 4', 'f', 'full', ''), ('''{x}'', 3', 'f', 'diag', ''), ('''{x,y}'', 3', 'f', 'diag', ', covariance_type => ''tied'''), ('''{x,y}'', 3', 'f', 'full', ', standardize => true'),
+    ('''{x,y}'', 3', 'f', 'full', ', means_init => ''{{1,2}}'''), ('''{x,y}'', 3', 'f', 'full', ', weights_init => ''{1}'''), ('''{x,y}'', 3', 't', 'tied', ', precisions_init => ''{{1}}'''),
+    ('''{x,y}'', 3', 't', 'spherical', ', covariance_type => ''spherical'', standardize => true, max_iter => 1')) AS v (call, units, kind, options);
+SELECT pg_temp.outcome('SELECT gmm_fit(''gmm_table'', ''{y,x}'', 2, options => gmm_options(init_model => m)) FROM gmm_table_models');
+
+SELECT pg_temp.outcome('SELECT gmm(ARRAY[x, y], 2, gmm_options(init_model => begun)) FROM gmm_table, (SELECT begun FROM gmm_go_on LIMIT 1) AS s');
+SELECT pg_temp.outcome('SELECT * FROM gmm_sweep(''gmm_table'', ''{x,y}'', 1, 3, options => gmm_options(init_model => (SELECT begun FROM gmm_go_on LIMIT 1)))');
+SELECT pg_temp.outcome(format('SELECT (gmm(ARRAY[x, y], 2, gmm_options(init_model => jsonb_populate_record(m, %L)))).k FROM gmm_table, gmm_table_models', forged)) FROM unnest(ARRAY[
+    '{"means": [[1,2]]}', '{"weights": [-1,2]}', '{"weights": [0,0]}', '{"covariances": [1,2]}', '{"covariances": [[[1,1],[1,1]],[[1,0],[0,1]]]}', '{"covariance_type": "diag"}', '{"k": 0}', '{"scale": [0,1], "center": [0,0]}']) AS forged;
+RESET client_min_messages;

@@ -9,7 +9,7 @@ ALTER TYPE gmm_options ADD ATTRIBUTE more integer, ADD ATTRIBUTE and_more text;
 SAVEPOINT altered;
 SELECT gmm_options(seed => 1);
 ROLLBACK TO altered;
-SELECT gmm(ARRAY[1, 2], 1, NULL::gmm_options) IS NOT NULL AS without, gmm(ARRAY[1, 2], 1, ROW('full', 0, 0, 1, 1, NULL, NULL, NULL, 0, NULL, NULL, NULL)::gmm_options);
+SELECT gmm(ARRAY[1, 2], 1, NULL::gmm_options) IS NOT NULL AS without, gmm(ARRAY[1, 2], 1, ROW('full', 0, 0, 1, 1, NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL)::gmm_options);
 ROLLBACK;
 BEGIN;
 ALTER TYPE gmm_model ADD ATTRIBUTE remark text;

@@ -644,36 +644,6 @@ COMMENT ON FUNCTION pgkm_pca_final IS 'final function of the aggregate pca: comp
 
 -- Gaussian mixtures
 
-CREATE TYPE gmm_options AS (
-    covariance_type text,
-    tol             double precision,
-    reg_covar       double precision,
-    max_iter        integer,
-    n_init          integer,
-    weights_init    double precision[],
-    means_init      double precision[],
-    precisions_init double precision[],
-    seed            bigint,
-    standardize     boolean
-);
-COMMENT ON TYPE gmm_options IS 'how to fit a mixture; made by the function gmm_options()';
-
-CREATE FUNCTION gmm_options(
-    covariance_type text               DEFAULT 'full',
-    tol             double precision   DEFAULT 1e-3,
-    reg_covar       double precision   DEFAULT 1e-6,
-    max_iter        integer            DEFAULT 100,
-    n_init          integer            DEFAULT 1,
-    weights_init    double precision[] DEFAULT NULL,
-    means_init      double precision[] DEFAULT NULL,
-    precisions_init double precision[] DEFAULT NULL,
-    seed            bigint             DEFAULT 0,
-    standardize     boolean            DEFAULT false
-) RETURNS gmm_options
-AS 'MODULE_PATHNAME', 'pgkm_gmm_options'
-LANGUAGE C IMMUTABLE PARALLEL SAFE COST 10;
-COMMENT ON FUNCTION gmm_options IS 'options of a mixture, checked; NULL means the default';
-
 CREATE TYPE gmm_model AS (
     k               integer,
     d               integer,
@@ -695,6 +665,38 @@ CREATE TYPE gmm_model AS (
     origin          kmeans_origin
 );
 COMMENT ON TYPE gmm_model IS 'a mixture of k Gaussian densities, in units of (value - center) / scale; no field is NULL';
+
+CREATE TYPE gmm_options AS (
+    covariance_type text,
+    tol             double precision,
+    reg_covar       double precision,
+    max_iter        integer,
+    n_init          integer,
+    weights_init    double precision[],
+    means_init      double precision[],
+    precisions_init double precision[],
+    seed            bigint,
+    standardize     boolean,
+    init_model      gmm_model
+);
+COMMENT ON TYPE gmm_options IS 'how to fit a mixture; made by the function gmm_options()';
+
+CREATE FUNCTION gmm_options(
+    covariance_type text               DEFAULT 'full',
+    tol             double precision   DEFAULT 1e-3,
+    reg_covar       double precision   DEFAULT 1e-6,
+    max_iter        integer            DEFAULT 100,
+    n_init          integer            DEFAULT 1,
+    weights_init    double precision[] DEFAULT NULL,
+    means_init      double precision[] DEFAULT NULL,
+    precisions_init double precision[] DEFAULT NULL,
+    seed            bigint             DEFAULT 0,
+    standardize     boolean            DEFAULT false,
+    init_model      gmm_model          DEFAULT NULL
+) RETURNS gmm_options
+AS 'MODULE_PATHNAME', 'pgkm_gmm_options'
+LANGUAGE C IMMUTABLE PARALLEL SAFE COST 10;
+COMMENT ON FUNCTION gmm_options IS 'options of a mixture, checked; NULL means the default';
 
 CREATE FUNCTION pgkm_checked(model gmm_model) RETURNS gmm_model
 AS 'MODULE_PATHNAME', 'pgkm_gmm_checked'

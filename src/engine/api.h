@@ -55,12 +55,16 @@ typedef struct PgkmGiven {
     int32_t extent[3];
 } PgkmGiven;
 
-/* A model given as an option. Arrays without dimensions are not given. */
+/* A model given as an option, whose centroids are a mixture's means. Arrays without dimensions are not given. */
 typedef struct PgkmGivenModel {
     PgkmGiven centroids; /* k x d, in the space of the distance: of (value - center) / scale, of length 1 for cosine */
     PgkmGiven center;    /* d, with scale, where values are standardized */
     PgkmGiven scale;
     PgkmMetric metric;
+    /* Of a mixture: k weights, and covariances in the shape of the type, in units of (value - center) / scale. */
+    PgkmGiven weights;
+    PgkmGiven covariances;
+    PgkmCovariance covariance_type;
 } PgkmGivenModel;
 
 /* kmeans_options(...). */
@@ -106,6 +110,8 @@ typedef struct PgkmMixtureOptions {
     PgkmGiven weights_init;    /* k */
     PgkmGiven means_init;      /* k x d, in units of the data */
     PgkmGiven precisions_init; /* full: k x d x d, tied: d x d, diag: k x d, spherical: k; not with standardize */
+    /* Where the fit goes on. Type and standardize are the model's, nothing else is given. */
+    PgkmGivenModel init_model;
 } PgkmMixtureOptions;
 
 /* The defaults: full, tol 1e-3, reg_covar 1e-6, max_iter 100, n_init 1, seed 0, not standardized, begun by k-means. */

@@ -177,8 +177,13 @@ TEST(InitModel, GoesOnInTheUnitsOfTheModel)
                 return array == nullptr ? PgkmGiven{nullptr, 0, {}} : PgkmGiven{array, 1, {2, 0, 0}};
             };
             request.kmeans.max_iter = 300;
-            request.kmeans.init_model = {
-                {begun.result.centroids, 2, {7, 2, 0}}, given(begun.result.center), given(begun.result.scale), metric};
+            request.kmeans.init_model = {{begun.result.centroids, 2, {7, 2, 0}},
+                                         given(begun.result.center),
+                                         given(begun.result.scale),
+                                         metric,
+                                         {},
+                                         {},
+                                         PGKM_COVARIANCE_FULL};
             const FitRun continued(request);
             ASSERT_EQ(continued.error.status, PGKM_OK) << continued.error.text;
             EXPECT_TRUE(std::equal(whole.result.centroids, whole.result.centroids + 14, continued.result.centroids));

@@ -11,6 +11,7 @@
 #include "cpu/cpu_backend.hpp"
 #include "engine/mixture/factors.hpp"
 #include "engine/mixture/fitter.hpp"
+#include "engine/mixture/options.hpp"
 
 namespace pgkm {
 namespace {
@@ -216,6 +217,48 @@ TEST(Mixture, ThreadsDoNotChangeBits)
         EXPECT_EQ(one.log_likelihood, three.log_likelihood);
         EXPECT_EQ(one.labels, three.labels);
     }
+}
+
+// A fit that goes on from a model is the rest of the whole fit, in the units of the model; weights and groups, too.
+TEST(Mixture, GoesOnFromAModel)
+{
+    const Rows rows = blobs(3000, 3, 10.0);
+    const std::vector<double> weights(3000, 2.5);
+    for (const PgkmCovariance type : all_types)
+        for (const bool standardize : {false, true}) {
+            PgkmRequest request = request_of(rows, type, 4);
+            request.points.weights = standardize ? weights.data() : nullptr;
+            request.mixture.standardize = standardize ? 1 : 0;
+            request.mixture.tol = 0.0;
+            request.mixture.max_iter = 7;
+            const MixtureModel whole = fit(request);
+            request.mixture.max_iter = 3;
+            const MixtureModel begun = fit(request);
+            const PgkmGiven none = {nullptr, 0, {}};
+            const auto units = [&](const std::vector<double> &values) {
+                return standardize ? PgkmGiven{values.data(), 1, {3, 0, 0}} : none;
+            };
+            PgkmGiven covariances = {begun.parameters.covariances.data(), 0, {}};
+            covariances.dimensions = pgkm_covariance_shape(type, 4, 3, covariances.extent);
+            request.mixture.init_model = {{begun.parameters.means.data(), 2, {4, 3, 0}},
+                                          units(begun.units.center),
+                                          units(begun.units.scale),
+                                          PGKM_L2,
+                                          {begun.parameters.weights.data(), 1, {4, 0, 0}},
+                                          covariances,
+                                          type};
+            request.mixture.max_iter = 4;
+            request.mixture.n_init = 3;
+            const MixtureModel rest = fit(request);
+            EXPECT_EQ(rest.parameters.weights, whole.parameters.weights) << "type " << type;
+            EXPECT_EQ(rest.parameters.means, whole.parameters.means);
+            EXPECT_EQ(rest.parameters.covariances, whole.parameters.covariances);
+            EXPECT_EQ(rest.log_likelihood, whole.log_likelihood);
+            EXPECT_TRUE(std::equal(rest.trace.begin(), rest.trace.end(), whole.trace.begin() + 3, whole.trace.end()));
+            EXPECT_EQ(rest.labels, whole.labels);
+            request.mixture.standardize = standardize ? 0 : 1;
+            EXPECT_THROW(check_mixture_options(request.mixture, 4, 3), Error);
+        }
 }
 
 // Groups of one request, which converge at different times: each as by itself.

@@ -68,27 +68,32 @@ void check_of_each(const PgkmGiven &given, std::int64_t k, const char *option)
 
 void check_init_model(const PgkmOptions &options, std::int32_t d)
 {
-    const PgkmGivenModel &model = options.init_model;
-    const PgkmGiven &centroids = model.centroids;
-    const bool standardized = model.center.dimensions > 0;
     if (options.init_centroids.dimensions > 0)
         throw Error(PGKM_INVALID, "options init_centroids and init_model must not both be given");
-    if (centroids.dimensions != 2 || centroids.extent[0] < 1 || centroids.extent[1] != d)
-        throw Error(PGKM_INVALID, "option init_model has clusters of " + std::to_string(centroids.extent[1]) +
-                                      " features, but rows have " + std::to_string(d));
-    if (model.metric != options.metric || standardized != (options.standardize != 0))
-        throw Error(PGKM_INVALID, "options metric and standardize must be those of init_model");
+    if (options.init_model.metric != options.metric)
+        throw Error(PGKM_INVALID, "option metric must be that of init_model");
+    check_given_model(options.init_model, "clusters", options.standardize != 0, d);
+}
+
+} // namespace
+
+void check_given_model(const PgkmGivenModel &model, const char *clusters, bool standardized, std::int32_t d)
+{
+    const PgkmGiven &means = model.centroids;
+    if (means.dimensions != 2 || means.extent[0] < 1 || means.extent[1] != d)
+        throw Error(PGKM_INVALID, std::string("option init_model has ") + clusters + " of " +
+                                      std::to_string(means.extent[1]) + " features, but rows have " +
+                                      std::to_string(d));
     for (const PgkmGiven *units : {&model.center, &model.scale})
         if (units->dimensions != (standardized ? 1 : 0) || (standardized && units->extent[0] != d))
-            throw Error(PGKM_INVALID, "option init_model must have a center and a scale for each feature");
-    for (const PgkmGiven *array : {&centroids, &model.center, &model.scale})
+            throw Error(PGKM_INVALID, standardized ? "option init_model must have a center and a scale for each feature"
+                                                   : "option standardize must be that of init_model");
+    for (const PgkmGiven *array : {&means, &model.center, &model.scale})
         check_finite(*array, "init_model");
     for (std::int32_t f = 0; standardized && f < d; ++f)
         if (!(model.scale.values[f] > 0.0))
             throw Error(PGKM_INVALID, "option init_model must have positive scales");
 }
-
-} // namespace
 
 PgkmInit init_of(const PgkmOptions &options, double n, double d, double k)
 {

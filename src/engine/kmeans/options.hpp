@@ -10,7 +10,8 @@
 namespace pgkm {
 
 // Whether a fit goes on from option init_model.
-inline bool model_is_given(const PgkmOptions &options)
+template <typename Options>
+bool model_is_given(const Options &options)
 {
     return options.init_model.centroids.dimensions > 0;
 }
@@ -52,6 +53,9 @@ PgkmInit init_of(const PgkmOptions &options, double n, double d, double k);
 
 // What clusters and mixtures have in common. Throws Error(PGKM_INVALID) naming the option and what it takes.
 void check_iterations(std::int64_t k, std::int32_t n_init, std::int32_t max_iter, double tol);
+
+// A model of clusters, say, of d features, from which a fit goes on: means and units. Throws likewise.
+void check_given_model(const PgkmGivenModel &model, const char *clusters, bool standardized, std::int32_t d);
 
 // All of kmeans_options but sizes, for k clusters of d features. Throws likewise.
 void check_options(const PgkmOptions &options, std::int64_t k, std::int32_t d);

@@ -11,6 +11,7 @@
 #include "engine/backends/moments.hpp"
 #include "engine/kmeans/fitter.hpp"
 #include "engine/kmeans/loaded_rows.hpp"
+#include "engine/kmeans/options.hpp"
 #include "engine/mixture/factors.hpp"
 #include "engine/mixture/options.hpp"
 #include "engine/nodes/chunk_sums.hpp"
@@ -38,7 +39,7 @@ class MixtureFitter {
             k_.push_back(group.k);
         }
         totals_.resize(k_.size());
-        if (all_given(options_) && request.n_groups == 0) { // not standardized
+        if (all_given(options_) && request.n_groups == 0 && options_.standardize == 0) {
             session_.load_own(points_);
             problems_.resize(1);
             problems_[0].n_rows = groups_of(request)[0].n;
@@ -231,6 +232,14 @@ class MixtureFitter {
     {
         MixtureParameters &parameters = start.model.parameters;
         const std::int64_t k = parameters.k;
+        if (model_is_given(options_)) {
+            const PgkmGivenModel &model = options_.init_model;
+            parameters.weights.assign(model.weights.values, model.weights.values + k);
+            parameters.means.assign(model.centroids.values, model.centroids.values + k * parameters.d);
+            parameters.covariances.assign(model.covariances.values,
+                                          model.covariances.values +
+                                              pgkm_covariance_size(parameters.type, parameters.k, parameters.d));
+        }
         if (options_.weights_init.values != nullptr)
             parameters.weights.assign(options_.weights_init.values, options_.weights_init.values + k);
         if (options_.means_init.values != nullptr)

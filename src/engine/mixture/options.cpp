@@ -57,12 +57,25 @@ void check_mixture_options(const PgkmMixtureOptions &options, std::int64_t k, st
     if (options.standardize != 0 && options.precisions_init.values != nullptr)
         throw Error(PGKM_INVALID, "option precisions_init must be null with standardize");
     check_shape("precisions_init", options.precisions_init, CovarianceShape(options.covariance_type).extents(k, d));
+    if (!model_is_given(options))
+        return;
+    const PgkmGivenModel &model = options.init_model;
+    if (any_given(options))
+        throw Error(PGKM_INVALID, "first parameters and init_model must not both be given");
+    if (model.covariance_type != options.covariance_type)
+        throw Error(PGKM_INVALID, "option covariance_type must be that of init_model");
+    check_given_model(model, "components", options.standardize != 0, d);
+    if (model.centroids.extent[0] != k)
+        throw Error(PGKM_INVALID, "option init_model has " + std::to_string(model.centroids.extent[0]) +
+                                      " components, but k is " + std::to_string(k));
+    check_shape("init_model", model.weights, {k});
+    check_shape("init_model", model.covariances, CovarianceShape(options.covariance_type).extents(k, d));
 }
 
 bool all_given(const PgkmMixtureOptions &options)
 {
-    return options.weights_init.values != nullptr && options.means_init.values != nullptr &&
-           options.precisions_init.values != nullptr;
+    return model_is_given(options) || (options.weights_init.values != nullptr && options.means_init.values != nullptr &&
+                                       options.precisions_init.values != nullptr);
 }
 
 bool any_given(const PgkmMixtureOptions &options)
@@ -76,6 +89,7 @@ PgkmOptions first_clusters(const PgkmMixtureOptions &options)
     PgkmOptions clusters;
     pgkm_options_default(&clusters);
     clusters.standardize = options.standardize;
+    clusters.init_model = options.init_model; // its units are those of the rows
     return clusters;
 }
 

@@ -9,7 +9,7 @@ namespace pgkm {
 // Throws Error(PGKM_INVALID) naming the option that is out of its range or of the wrong shape.
 void check_mixture_options(const PgkmMixtureOptions &options, std::int64_t k, std::int32_t d);
 
-// Whether the first parameters, or some of them, are given.
+// Whether the first parameters, by a model or one by one, or some of these are given.
 bool all_given(const PgkmMixtureOptions &options);
 bool any_given(const PgkmMixtureOptions &options);
 

@@ -3,6 +3,7 @@
  */
 #include "pg/fit/fit.h"
 
+#include <algorithm>
 #include <climits>
 
 int64 pgkm_check_k(const NullableDatum *k, const char *name)
@@ -21,6 +22,26 @@ int64 pgkm_check_k(const NullableDatum *k, const char *name)
 int64 pgkm_k_argument(FunctionCallInfo fcinfo, int number, const char *name)
 {
     return pgkm_check_k(&fcinfo->args[number], name);
+}
+
+static PgkmGiven given_units(const double *values, int32 d, bool was_standardized, double usual, MemoryContext context)
+{
+    if (values == NULL && was_standardized) {
+        double *const made =
+            (double *)MemoryContextAlloc(context == NULL ? CurrentMemoryContext : context, d * sizeof(double));
+
+        values = std::fill_n(made, d, usual) - d;
+    }
+    return values == NULL ? PgkmGiven{NULL, 0, {0}} : PgkmGiven{values, 1, {d}};
+}
+
+void fit_give_units(PgkmGivenModel *model, const double *center, const double *scale, bool was_standardized,
+                    MemoryContext context)
+{
+    const int32 d = model->centroids.extent[1];
+
+    model->center = given_units(center, d, was_standardized, 0, context);
+    model->scale = given_units(scale, d, was_standardized, 1, context);
 }
 
 TableCall *fit_call_create(const FitKind *kind, const TableArguments &arguments, int64 k, const char *function,

@@ -56,6 +56,11 @@ static inline double fit_distance(double square, PgkmMetric metric)
 int64 pgkm_check_k(const NullableDatum *k, const char *name = "k");
 int64 pgkm_k_argument(FunctionCallInfo fcinfo, int number, const char *name = "k");
 
+/* Of option init_model: the units of that model, d of each, or NULL; units of 0 and 1 are known by was_standardized
+ * alone. They lie in the context, or the current one for NULL. */
+void fit_give_units(PgkmGivenModel *model, const double *center, const double *scale, bool was_standardized,
+                    MemoryContext context);
+
 /* A call with these arguments, their options, and k (0: none yet). 22023 for a bad one, or for one of those, with NULL
  * behind the last, that the function, which is named then, cannot use. */
 TableCall *fit_call_create(const FitKind *kind, const TableArguments &arguments, int64 k, const char *function = NULL,

@@ -34,6 +34,10 @@ Datum pgkm_gmm_model_of_fit(const PgkmResult *result, const PgkmRequest *request
 /* Unpacks and checks a gmm_model; 22023 when a covariance is singular. */
 void pgkm_gmm_model_read(Datum composite, MemoryContext context, PgkmGmmModel *model);
 
+/* A gmm_model as option init_model, a PgkmGivenModel, and where it comes from. */
+void pgkm_gmm_model_give(Datum composite, MemoryContext context, void *model);
+Origin pgkm_gmm_model_origin(Datum composite);
+
 /* How a fit went. */
 struct PgkmGmmTrace {
     int32 k;

@@ -85,7 +85,8 @@ void pgkm_gmm_check_size(const PgkmRequest *request, int64 k, int64 n)
 
 static const double *read_log_weights(const PgkmModelFields *from, const double *weights, int32 k)
 {
-    double *const logarithms = (double *)MemoryContextAlloc(from->context, k * sizeof(double));
+    const MemoryContext context = from->context == NULL ? CurrentMemoryContext : from->context;
+    double *const logarithms = (double *)MemoryContextAlloc(context, k * sizeof(double));
     bool any = false;
 
     for (int32 j = 0; j < k; ++j) {
@@ -117,6 +118,39 @@ static void read_fields(Datum composite, MemoryContext context, PgkmGmmModel *mo
     pgkm_model_units(&from, model->d, &model->center, &model->scale);
     model->fills = pgkm_model_fills(&from, model->d);
     model->columns = model_columns(&model_type, context);
+}
+
+Origin pgkm_gmm_model_origin(Datum composite)
+{
+    PgkmModelFields from;
+    int32 k;
+    int32 d;
+
+    pgkm_model_open(composite, &model_type, CurrentMemoryContext, &from);
+    pgkm_model_extents(&from, &k, &d);
+    return origin_read(&from, d);
+}
+
+void pgkm_gmm_model_give(Datum composite, MemoryContext context, void *to)
+{
+    PgkmGivenModel *const given = (PgkmGivenModel *)to;
+    PgkmModelFields from;
+    PgkmGmmModel model;
+
+    pgkm_model_open(composite, &model_type, CurrentMemoryContext, &from);
+    if (pgkm_model_is_null(&from)) /* as PL/pgSQL passes a variable without a value */
+        return;
+    read_fields(composite, context, &model);
+
+    const PgkmMixture *const mixture = &model.mixture;
+    const PgkmShape shape = covariances_shape(mixture->covariance_type, mixture->k, model.d);
+
+    given->centroids = {mixture->means, 2, {mixture->k, model.d}};
+    given->weights = {model.weights, 1, {mixture->k}};
+    given->covariances = {model.covariances, shape.dimensions, {0}};
+    memcpy(given->covariances.extent, shape.extents, shape.dimensions * sizeof(int32));
+    given->covariance_type = mixture->covariance_type;
+    fit_give_units(given, model.center, model.scale, pgkm_gmm_model_origin(composite).was_standardized, context);
 }
 
 void pgkm_gmm_trace_read(Datum composite, MemoryContext context, PgkmGmmTrace *trace)

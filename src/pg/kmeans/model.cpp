@@ -120,12 +120,9 @@ void pgkm_model_read(Datum composite, MemoryContext context, PgkmModel *model)
 bool pgkm_model_is_null(Datum composite)
 {
     PgkmModelFields from;
-    bool isnull = true;
 
     pgkm_model_open(composite, &model_type, CurrentMemoryContext, &from);
-    for (int i = 0; i < model_type.count; ++i)
-        isnull = isnull && from.values[i].isnull;
-    return isnull;
+    return pgkm_model_is_null(&from);
 }
 
 Origin pgkm_model_origin(Datum composite)

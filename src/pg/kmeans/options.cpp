@@ -3,8 +3,6 @@
  */
 #include "pg/kmeans/model.h"
 
-#include <algorithm>
-
 extern "C" {
 #include "catalog/pg_type.h"
 #include "utils/builtins.h"
@@ -32,20 +30,6 @@ static const PgkmWords inits = {init_words, lengthof(init_words),
 const PgkmWords pgkm_metrics = {metric_words, lengthof(metric_words), "'l2' or 'cosine'",
                                 "'l2' is the Euclidean distance, 'cosine' that of directions."};
 
-static PgkmGiven given_vector(const double *values, int32 d)
-{
-    return values == NULL ? PgkmGiven{NULL, 0, {0}} : PgkmGiven{values, 1, {d}};
-}
-
-static const double *filled(MemoryContext context, int32 d, double value)
-{
-    double *const values =
-        (double *)MemoryContextAlloc(context == NULL ? CurrentMemoryContext : context, d * sizeof(double));
-
-    std::fill_n(values, d, value);
-    return values;
-}
-
 static void read_model(Datum value, MemoryContext context, void *to)
 {
     PgkmModel model;
@@ -53,14 +37,13 @@ static void read_model(Datum value, MemoryContext context, void *to)
     if (pgkm_model_is_null(value)) /* as PL/pgSQL passes a variable without a value */
         return;
     pgkm_model_read(value, context, &model);
-    if (model.center == NULL && pgkm_model_origin(value).was_standardized) {
-        model.center = filled(context, model.d, 0);
-        model.scale = filled(context, model.d, 1);
-    }
-    *(PgkmGivenModel *)to = {{model.centroids, 2, {model.k, model.d}},
-                             given_vector(model.center, model.d),
-                             given_vector(model.scale, model.d),
-                             model.metric};
+
+    const bool was_standardized = pgkm_model_origin(value).was_standardized;
+    PgkmGivenModel *const given = (PgkmGivenModel *)to;
+
+    given->centroids = {model.centroids, 2, {model.k, model.d}};
+    given->metric = model.metric;
+    fit_give_units(given, model.center, model.scale, was_standardized, context);
 }
 
 /* Its place among the fields. */

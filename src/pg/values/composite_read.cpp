@@ -144,6 +144,15 @@ bool pgkm_model_has(const PgkmModelFields *fields, const char *name)
     return !field->isnull && ARR_NDIM(DatumGetArrayTypeP(field->value)) != 0;
 }
 
+bool pgkm_model_is_null(const PgkmModelFields *fields)
+{
+    bool isnull = true;
+
+    for (int i = 0; i < fields->type->count; ++i)
+        isnull = isnull && fields->values[i].isnull;
+    return isnull;
+}
+
 void pgkm_model_units(const PgkmModelFields *fields, int32 d, const double **center, const double **scale)
 {
     bool identity = true;

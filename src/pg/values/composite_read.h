@@ -19,6 +19,9 @@ struct PgkmModelFields {
 /* 42804 when the type has been altered. */
 void pgkm_model_open(Datum composite, const PgkmCompositeType *type, MemoryContext context, PgkmModelFields *fields);
 
+/* Whether all fields are null, so that the model is null to SQL. */
+bool pgkm_model_is_null(const PgkmModelFields *fields);
+
 /* A field of the type by its name. */
 const NullableDatum *pgkm_model_field(const PgkmModelFields *fields, const char *name);
 

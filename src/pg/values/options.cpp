@@ -296,7 +296,8 @@ static bool same_given(const PgkmGiven *a, const PgkmGiven *b)
 static bool same_model(const PgkmGivenModel *a, const PgkmGivenModel *b)
 {
     return same_given(&a->centroids, &b->centroids) && same_given(&a->center, &b->center) &&
-           same_given(&a->scale, &b->scale) && a->metric == b->metric;
+           same_given(&a->scale, &b->scale) && a->metric == b->metric && same_given(&a->weights, &b->weights) &&
+           same_given(&a->covariances, &b->covariances) && a->covariance_type == b->covariance_type;
 }
 
 static bool same_field(const PgkmField *field, const void *a, const void *b)
