@@ -34,8 +34,19 @@ extern "C" {
 /* Devices of one context. */
 #define PGKM_MOST_DEVICES 16
 
-typedef enum PgkmElement { PGKM_FLOAT32 = 0, PGKM_FLOAT64 = 1 } PgkmElement;
-typedef enum PgkmMetric { PGKM_L2 = 0, PGKM_COSINE = 1 } PgkmMetric;
+/* Rows of bits are for summarise(), seed(), fit() and assign() of the CPU backend. */
+typedef enum PgkmElement { PGKM_FLOAT32 = 0, PGKM_FLOAT64 = 1, PGKM_BIT = 2 } PgkmElement;
+typedef enum PgkmMetric { PGKM_L2 = 0, PGKM_COSINE = 1, PGKM_HAMMING = 2 } PgkmMetric;
+
+/* Bytes of a row of d elements. Of bits, feature f (from 0) is bit 7 - f % 8 of byte f / 8; a row has whole words of 64
+ * bits, and what is behind the last feature is 0. */
+static inline size_t pgkm_row_bytes(PgkmElement element, int32_t d)
+{
+    if (element == PGKM_BIT)
+        return ((size_t)d + 63) / 64 * 8;
+    return (size_t)d * (element == PGKM_FLOAT32 ? sizeof(float) : sizeof(double));
+}
+
 typedef enum PgkmInit {
     PGKM_INIT_KMEANS_PLUS_PLUS = 0, /* greedy k-means++ (Arthur, Vassilvitskii 2007; trials as in scikit-learn) */
     PGKM_INIT_KMEANS_PARALLEL = 1,  /* k-means|| (Bahmani et al. 2012) */
@@ -121,7 +132,7 @@ typedef struct PgkmOpen {
     int32_t n_devices; /* 0: `device`; at most PGKM_MOST_DEVICES */
 } PgkmOpen;
 
-/* n rows of d values, row-major, dense; every value finite and |value| <= 2^500. The
+/* n rows of d values, row-major, dense; every value finite and |value| <= 2^500, bits aligned as words. The
  * memory is the caller's and stays valid and unchanged until unload(). */
 typedef struct PgkmPoints {
     const void *values;
@@ -164,7 +175,8 @@ typedef struct PgkmProblem {
     int64_t first_row;
     int64_t n_rows;  /* >= 1 */
     int32_t k;       /* clusters; seed() lowers it to the number of distinct rows it could find */
-    void *centroids; /* k x d of the points' element type; seed() writes, fit() reads and writes, assign() reads */
+    void *centroids; /* k x d of the points' element type, float32 of bits; seed() writes, fit() reads and writes,
+                      * assign() reads */
     const PgkmFeatureScale *feature_scales; /* d: contract.hpp's sum_scale() */
     int32_t weight_exponent;                /* scale_exponent(max_weight); ignored without weights */
     int32_t distance_exponent;              /* for `within`: contract.hpp's square_exponent() */
@@ -186,7 +198,8 @@ typedef struct PgkmSeedParams {
 } PgkmSeedParams;
 
 typedef struct PgkmFitParams {
-    PgkmMetric metric; /* PGKM_COSINE: rows have unit length already; new centroids are normalised */
+    PgkmMetric metric; /* PGKM_COSINE: rows have unit length already; new centroids are normalised. Of bits it is
+                        * PGKM_HAMMING: a centroid has the majority of each bit, by weight, 0 on a tie */
     int32_t max_iter;
 } PgkmFitParams;
 

@@ -19,6 +19,7 @@
 #include "backend/backend.h"
 #include "backend/covariance.hpp"
 #include "numeric/contract.hpp"
+#include "numeric/error.hpp"
 #include "numeric/platform.hpp"
 
 namespace pgkm {
@@ -49,7 +50,7 @@ struct RowShape {
     std::int32_t d;
     PgkmElement element;
     std::size_t element_bytes() const { return element == PGKM_FLOAT32 ? sizeof(float) : sizeof(double); }
-    std::size_t row_bytes() const { return static_cast<std::size_t>(d) * element_bytes(); }
+    std::size_t row_bytes() const { return pgkm_row_bytes(element, d); }
     std::uint64_t value_bytes() const { return static_cast<std::uint64_t>(n) * row_bytes(); }
 };
 inline RowShape shape_of(const PgkmPoints &points)
@@ -70,14 +71,16 @@ inline PgkmPoints part_of(const PgkmPoints &points, std::int64_t first, std::int
     return part;
 }
 
-// Calls body(T{}) with the points' element type.
+// Calls body(T{}) with the points' element type. Throws Error(PGKM_UNSUPPORTED) for bits.
 template <typename Body>
 void with_element(const PgkmPoints &points, Body &&body)
 {
     if (points.element == PGKM_FLOAT32)
         body(float{});
-    else
+    else if (points.element == PGKM_FLOAT64)
         body(double{});
+    else
+        throw Error(PGKM_UNSUPPORTED, "rows of bits are for k-means alone");
 }
 
 // Which way a field goes. An optional or wanted array may be NULL.

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "numeric/bit_rows.hpp"
+
 namespace pgkm {
 
 template <typename T>
@@ -85,6 +87,8 @@ template std::vector<MovedRow> fill_empty_clusters<float>(const PgkmPoints &, co
                                                           std::vector<FarRow> &, std::vector<Int128> &);
 template std::vector<MovedRow> fill_empty_clusters<double>(const PgkmPoints &, const PgkmProblem &,
                                                            std::vector<FarRow> &, std::vector<Int128> &);
+template std::vector<MovedRow> fill_empty_clusters<BitWord>(const PgkmPoints &, const PgkmProblem &,
+                                                            std::vector<FarRow> &, std::vector<Int128> &);
 template void move_rows<float>(const PgkmPoints &, const PgkmProblem &, const std::vector<MovedRow> &, Sums &);
 template void move_rows<double>(const PgkmPoints &, const PgkmProblem &, const std::vector<MovedRow> &, Sums &);
 template bool new_centroid<float>(const PgkmProblem &, std::int32_t, PgkmMetric, const Int128 *, Int128, float *);

@@ -76,7 +76,7 @@ void for_problems(Data &data, std::int64_t count, Work &&work, Body &&body)
 template <typename Body>
 void for_problems(Data &data, const PgkmProblem *problems, std::int64_t count, Body &&body)
 {
-    const std::size_t row = data.points.d * (data.points.element == PGKM_FLOAT32 ? sizeof(float) : sizeof(double));
+    const std::size_t row = data.points.d * (data.points.element == PGKM_FLOAT64 ? sizeof(double) : sizeof(float));
     const auto work = [&](std::int64_t p) {
         return static_cast<double>(problems[p].n_rows) * problems[p].k * data.points.d;
     };

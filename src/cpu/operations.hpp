@@ -41,6 +41,12 @@ void seed(Data &data, PgkmProblem *problems, std::int64_t n_problems, const Pgkm
 void fit(Data &data, PgkmProblem *problems, std::int64_t n_problems, const PgkmFitParams *params);
 void assign(Data &data, const PgkmProblem *problems, std::int64_t n_problems, PgkmAssignment *assignments);
 
+// hamming/: the same of rows of bits; an assignment has neither totals nor masses.
+void summarise_bits(Data &data, const PgkmProblem *problems, std::int64_t n_problems, std::int32_t want_moments,
+                    PgkmSummary *summaries);
+void fit_bits(Data &data, PgkmProblem *problems, std::int64_t n_problems, const PgkmFitParams *params);
+void assign_bits(Data &data, const PgkmProblem *problems, std::int64_t n_problems, PgkmAssignment *assignments);
+
 // Labels of all rows, of a caller who has iterations made one at a time.
 struct KeptLabels {
     LargeArray<std::int32_t> values;

@@ -41,7 +41,7 @@ uint64_t pgkm_group_estimate(const PgkmRequest *request, const PgkmGroup *group)
 
 PgkmStatus pgkm_request_accepts(const PgkmRequest *request, const PgkmGroup *group, PgkmError *error)
 {
-    return pgkm::guarded(error, [&] { algorithm_of(*request).check(*request, *group); });
+    return pgkm::guarded(error, [&] { pgkm::check_group(algorithm_of(*request), *request, *group); });
 }
 
 PgkmStatus pgkm_job_start(const PgkmRequest *request, PgkmJob **job, PgkmError *error)

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 
 #include "numeric/platform.hpp"
 
@@ -81,6 +82,12 @@ PGKM_HD inline int compare_content(const T *x, const T *y, int d)
         if (x[f] != y[f])
             return x[f] < y[f] ? -1 : 1;
     return 0;
+}
+
+// The same of rows of bits in words.
+inline int compare_content(const std::uint64_t *x, const std::uint64_t *y, int words)
+{
+    return std::memcmp(x, y, static_cast<std::size_t>(words) * sizeof *x);
 }
 
 // A value as it stands in a first centroid: -0 becomes +0.

@@ -264,7 +264,7 @@ std::shared_ptr<Entries> entries_of(Data &rows, const PgkmProblem *problems, std
 {
     const std::int64_t n = rows.points.n;
     const PgkmProblem *const end = problems + n_problems;
-    if (n < least_rows_of_entries || rows.counts != nullptr || n_problems == 0 ||
+    if (n < least_rows_of_entries || rows.counts != nullptr || n_problems == 0 || rows.points.element == PGKM_BIT ||
         std::any_of(problems, end, [](const PgkmProblem &each) { return each.peers != nullptr; }))
         return nullptr;
     const std::int32_t k = std::max_element(problems, end, [](auto &a, auto &b) { return a.k < b.k; })->k;

@@ -143,6 +143,8 @@ template void assign_by(Assigner<double> &, const Data &, ThreadPool &, const Pg
 
 void assign(Data &data, const PgkmProblem *problems, std::int64_t n_problems, PgkmAssignment *assignments)
 {
+    if (data.points.element == PGKM_BIT)
+        return assign_bits(data, problems, n_problems, assignments);
     with_element(data.points, [&](auto element) {
         for_problems(data, problems, n_problems, [&](std::int64_t p, ThreadPool &pool) {
             const Rows<decltype(element)> rows(data, pool, problems[p]);

@@ -31,14 +31,17 @@ template void iterate(Iteration<double> &, PgkmProblem &, std::int64_t, const Pg
 
 void fit(Data &data, PgkmProblem *problems, std::int64_t n_problems, const PgkmFitParams *params)
 {
-    with_element(data.points, [&](auto element) {
-        for_problems(data, problems, n_problems, [&](std::int64_t p, ThreadPool &pool) {
-            Buffer<std::int32_t> labels(data.context.budget, problems[p].n_rows, -1);
-            const Purpose purpose = params->max_iter > 1 ? Purpose::iterations : Purpose::single;
-            Iteration<decltype(element)> iteration(data, pool, problems[p], purpose, labels.data());
-            iterate(iteration, problems[p], p, *params, labels.data());
+    if (data.points.element == PGKM_BIT)
+        fit_bits(data, problems, n_problems, params);
+    else
+        with_element(data.points, [&](auto element) {
+            for_problems(data, problems, n_problems, [&](std::int64_t p, ThreadPool &pool) {
+                Buffer<std::int32_t> labels(data.context.budget, problems[p].n_rows, -1);
+                const Purpose purpose = params->max_iter > 1 ? Purpose::iterations : Purpose::single;
+                Iteration<decltype(element)> iteration(data, pool, problems[p], purpose, labels.data());
+                iterate(iteration, problems[p], p, *params, labels.data());
+            });
         });
-    });
     // Small ones run without the context's threads and so have told nothing yet.
     if (n_problems == 0)
         return;

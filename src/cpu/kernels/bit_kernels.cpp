@@ -149,10 +149,26 @@ std::int64_t at_most(const std::uint16_t *scores, std::int64_t width, int limit,
 
 HWY_INLINE std::int32_t count_different(const std::uint64_t *a, const std::uint64_t *b, std::int64_t words)
 {
-    int count = 0;
-    for (std::int64_t w = 0; w < words; ++w)
+    std::int64_t w = 0, count = 0;
+#if HWY_TARGET != HWY_SCALAR
+    constexpr hn::ScalableTag<std::uint8_t> bytes;
+    constexpr hn::ScalableTag<std::uint64_t> wide;
+    constexpr int width = static_cast<int>(hn::MaxLanes(wide)), most = 255 / 8; // vectors whose counts a byte holds
+    if (words > 4) {
+        auto counts = hn::Zero(wide);
+        while (w + width <= words) {
+            auto own = hn::Zero(bytes);
+            for (int i = 0; i < most && w + width <= words; ++i, w += width)
+                own = hn::Add(own, hn::PopulationCount(
+                                       hn::BitCast(bytes, hn::Xor(hn::LoadU(wide, a + w), hn::LoadU(wide, b + w)))));
+            counts = hn::Add(counts, hn::SumsOf8(own));
+        }
+        count = static_cast<std::int64_t>(hn::GetLane(hn::SumOfLanes(wide, counts)));
+    }
+#endif
+    for (; w < words; ++w)
         count += __builtin_popcountll(a[w] ^ b[w]);
-    return count;
+    return static_cast<std::int32_t>(count);
 }
 
 // Words: how many there are, or 0 for any number.
@@ -179,11 +195,12 @@ void gains(const std::uint64_t *bits, std::int64_t rows, std::int64_t words, con
     run(bits, rows, words, counts, candidates, n_candidates, gains);
 }
 
-int nearer(const std::uint64_t *bits, std::int64_t rows, std::int64_t words, const std::int32_t *counts,
-           const std::uint64_t *candidate, std::int32_t *nearer, std::int32_t *fewer)
+int nearer(const std::uint64_t *bits, const std::int32_t *among, std::int64_t rows, std::int64_t words,
+           const std::int32_t *counts, const std::uint64_t *candidate, std::int32_t *nearer, std::int32_t *fewer)
 {
     int found = 0;
-    for (std::int64_t i = 0; i < rows; ++i) {
+    for (std::int64_t place = 0; place < rows; ++place) {
+        const std::int64_t i = among == nullptr ? place : among[place];
         const std::int32_t count = count_different(bits + i * words, candidate, words);
         nearer[found] = static_cast<std::int32_t>(i);
         fewer[found] = count;
@@ -192,7 +209,53 @@ int nearer(const std::uint64_t *bits, std::int64_t rows, std::int64_t words, con
     return found;
 }
 
+std::int32_t different(const std::uint64_t *a, const std::uint64_t *b, std::int64_t words)
+{
+    return count_different(a, b, words);
+}
+
+// Words as above.
+template <int Words>
+std::int32_t find_nearest(const std::uint64_t *row, std::int64_t words, const std::uint64_t *centroids, std::int32_t k,
+                          std::int32_t *best, std::int32_t *second)
+{
+    const std::int64_t width = Words == 0 ? words : Words;
+    std::int32_t least = INT32_MAX, next = INT32_MAX, found = 0;
+    for (std::int32_t j = 0; j < k; ++j) {
+        const std::int32_t count = count_different(row, centroids + j * width, width);
+        next = std::min(next, std::max(count, least));
+        found = count < least ? j : found;
+        least = std::min(least, count);
+    }
+    *best = least;
+    *second = next;
+    return found;
+}
+
+std::int32_t nearest(const std::uint64_t *row, std::int64_t words, const std::uint64_t *centroids, std::int32_t k,
+                     std::int32_t *best, std::int32_t *second)
+{
+    static constexpr decltype(&find_nearest<0>) by_words[] = {find_nearest<0>, find_nearest<1>, find_nearest<2>,
+                                                              find_nearest<3>, find_nearest<4>};
+    const auto run = words == 16 ? find_nearest<16> : by_words[words <= 4 ? words : 0];
+    return run(row, words, centroids, k, best, second);
+}
+
+void count(const std::uint64_t *row, std::int64_t words, std::int32_t step, std::int32_t *counts)
+{
+    const hn::CappedTag<std::int32_t, 16> steps;
+    constexpr int width = static_cast<int>(hn::MaxLanes(steps));
+    const auto one = hn::Set(steps, 1), add = hn::Set(steps, step);
+    for (std::int64_t w = 0; w < words; ++w)
+        for (int p = 0; p < 64; p += width, counts += width) {
+            const auto bits = hn::Set(steps, static_cast<std::int32_t>(row[w] >> p & 0xffff));
+            const auto mask = hn::TestBit(bits, hn::Shl(one, hn::Iota(steps, 0)));
+            hn::StoreU(hn::Add(hn::LoadU(steps, counts), hn::IfThenElseZero(mask, add)), steps, counts);
+        }
+}
+
 } // namespace pgkm::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
-PGKM_KERNELS(BitKernels, bit_kernels, {mark<float>, mark<double>}, score, at_most, gains, nearer)
+PGKM_KERNELS(BitKernels, bit_kernels, {mark<float>, mark<double>}, score, at_most, gains, nearer, different, nearest,
+             count)

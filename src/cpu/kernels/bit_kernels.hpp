@@ -48,9 +48,20 @@ struct BitKernels {
     // fewer than the row's count. At most 32 candidates.
     void (*gains)(const std::uint64_t *bits, std::int64_t rows, std::int64_t words, const std::int32_t *counts,
                   const std::uint64_t *const *candidates, int n_candidates, std::uint64_t *gains);
-    // Lists the rows that differ from the candidate in fewer bits than their count, and in how many; returns how many.
-    int (*nearer)(const std::uint64_t *bits, std::int64_t rows, std::int64_t words, const std::int32_t *counts,
-                  const std::uint64_t *candidate, std::int32_t *nearer, std::int32_t *fewer);
+    // Lists which of `rows` rows (those that `among` numbers, or, where it is NULL, the first) differ from the
+    // candidate in fewer bits than their count, and in how many; returns how many.
+    int (*nearer)(const std::uint64_t *bits, const std::int32_t *among, std::int64_t rows, std::int64_t words,
+                  const std::int32_t *counts, const std::uint64_t *candidate, std::int32_t *nearer,
+                  std::int32_t *fewer);
+
+    // In how many bits two rows differ.
+    std::int32_t (*different)(const std::uint64_t *a, const std::uint64_t *b, std::int64_t words);
+    // Of k centroids, k x words, the first of those from which the row differs in the fewest bits. *best, *second: from
+    // it and from the next one; the same on a tie, INT32_MAX where k is 1.
+    std::int32_t (*nearest)(const std::uint64_t *row, std::int64_t words, const std::uint64_t *centroids,
+                            std::int32_t k, std::int32_t *best, std::int32_t *second);
+    // Adds `step` to the count of each bit that is set, counted from the lowest bit of the first word on.
+    void (*count)(const std::uint64_t *row, std::int64_t words, std::int32_t step, std::int32_t *counts);
 };
 
 const BitKernels &bit_kernels(InstructionSet set);

@@ -6,13 +6,16 @@
 #include "cpu/seed/row_order.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "hwy/contrib/sort/vqsort.h"
 
 #include "cpu/seed/key_kernels.hpp"
+#include "numeric/bit_rows.hpp"
 #include "numeric/error.hpp"
 #include "numeric/row_key.hpp"
 
@@ -61,6 +64,38 @@ void sort_entries(const BlockRunner &runner, const hwy::Sorter &sorter, std::uin
     sort_entries(runner, sorter, middle, last);
 }
 
+// Keys of rows, of rows of bits those of the same rows as float32.
+template <typename T>
+struct KeyOf {
+    explicit KeyOf(const BlockRunner &, const SeedRows<T> &rows) : d(rows.d) {}
+    std::uint64_t operator()(const T *row) const { return row_key(row, d); }
+
+    std::int32_t d;
+};
+template <>
+struct KeyOf<BitWord> {
+    KeyOf(const BlockRunner &runner, const SeedRows<BitWord> &rows)
+        : words(rows.d), steps(runner.budget(), rows.data->points.d)
+    {
+        for (std::size_t f = 0; f < steps.size(); ++f) {
+            zeros += feature_term(0.0f, f);
+            steps[f] = feature_term(1.0f, f) - feature_term(0.0f, f);
+        }
+    }
+    std::uint64_t operator()(const BitWord *row) const
+    {
+        std::uint64_t sum = zeros;
+        for (std::int64_t w = 0; w < words; ++w)
+            for (BitWord word = row[w]; word != 0; word &= word - 1)
+                sum += steps[w * word_bits + in_word(std::countr_zero(word))];
+        return finish_key(sum);
+    }
+
+    std::int64_t words;
+    Buffer<std::uint64_t> steps; // what a 1 adds to the sum of zeros
+    std::uint64_t zeros = 0;
+};
+
 // Sorts rows that share the upper half of their keys. Most often they are equal. So the rows that equal one of them
 // are set aside, and moved to their place among the others, which are sorted.
 template <typename T>
@@ -74,10 +109,11 @@ void settle(const BlockRunner &runner, const SeedRows<T> &rows, std::uint64_t *f
         steps = 0;
         runner.poll();
     };
+    const KeyOf<T> key_of(runner, rows);
     const auto before = [&](std::uint64_t a, std::uint64_t b) {
         take_steps();
         const T *x = rows.row(row_of(a)), *y = rows.row(row_of(b));
-        const std::uint64_t key_x = row_key(x, rows.d), key_y = row_key(y, rows.d);
+        const std::uint64_t key_x = key_of(x), key_y = key_of(y);
         return key_x != key_y ? key_x < key_y : compare_content(x, y, rows.d) < 0;
     };
     const std::uint64_t model = *first;
@@ -107,12 +143,17 @@ template <typename T, typename Done>
 Buffer<std::uint64_t> keys_of(const BlockRunner &runner, const SeedRows<T> &rows, Done &&done)
 {
     Buffer<std::uint64_t> keys(runner.budget(), rows.n);
-    const KeyKernels &kernels = key_kernels(runner.instruction_set());
+    [[maybe_unused]] const KeyKernels &kernels = key_kernels(runner.instruction_set());
     const KeyMarks marks(runner.budget(), rows.d, sizeof(T));
+    const KeyOf<T> key_of(runner, rows);
     const std::int64_t size = seed_block_rows(rows.d);
     runner.run((rows.n + size - 1) / size, [&](std::int64_t block) {
         const std::int64_t first = block * size, last = std::min(first + size, rows.n);
-        kernels.keys(rows.row(first), last - first, rows.d, marks, keys.data() + first);
+        if constexpr (std::is_same_v<T, BitWord>)
+            for (std::int64_t i = first; i < last; ++i)
+                keys[i] = key_of(rows.row(i));
+        else
+            kernels.keys(rows.row(first), last - first, rows.d, marks, keys.data() + first);
         done(keys.data(), first, last);
     });
     return keys;
@@ -178,6 +219,7 @@ Buffer<RowNumber> canonical_order(const BlockRunner &runner, const SeedRows<T> &
 
 template Buffer<std::uint64_t> find_keys(const BlockRunner &, const SeedRows<float> &);
 template Buffer<std::uint64_t> find_keys(const BlockRunner &, const SeedRows<double> &);
+template Buffer<RowNumber> canonical_order(const BlockRunner &, const SeedRows<BitWord> &);
 template Buffer<RowNumber> canonical_order(const BlockRunner &, const SeedRows<float> &);
 template Buffer<RowNumber> canonical_order(const BlockRunner &, const SeedRows<double> &);
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <type_traits>
 #include <utility>
 
 #include "cpu/seed/bit_rows.hpp"
@@ -13,6 +14,7 @@
 #include "numeric/contract.hpp"
 #include "backend/random_places.hpp"
 #include "backend/update.hpp"
+#include "numeric/bit_rows.hpp"
 #include "numeric/row_key.hpp"
 
 namespace pgkm::cpu {
@@ -113,8 +115,17 @@ void SeedSampler<T>::extend(std::int32_t k)
 {
     if (count() >= k)
         return;
-    if (FewRowTrials<T>::serves(rows_))
-        return extend_by<FewRowTrials<T>>(k);
+    if constexpr (std::is_same_v<T, BitWord>)
+        extend_by<BitRowTrials<T, SeedRows<T>>>(k, rows_, rows_.d);
+    else if (FewRowTrials<T>::serves(rows_))
+        extend_by<FewRowTrials<T>>(k);
+    else
+        extend_by_filters(k);
+}
+
+template <typename T>
+void SeedSampler<T>::extend_by_filters(std::int32_t k)
+{
     Context &context = runner_.context();
     ThreadPool alone(1);
     Rows<T> all(context, runner_.is_threaded() ? context.pool : alone, rows_.values, rows_.n, rows_.d, k);
@@ -124,7 +135,7 @@ void SeedSampler<T>::extend(std::int32_t k)
         if (const auto bits = encoded->bits(all); bits && bits->counts_distances())
             if (const auto trials = unless_short([&] {
                     return std::make_unique<BitRowTrials<T>>(runner_, rows_, nearest_.data(), labels_.data(),
-                                                             greedy_trials(k), *bits);
+                                                             greedy_trials(k), *bits, bits->words());
                 }))
                 return extend_with(k, *trials);
     const std::shared_ptr<const Projection<T>> projected = kept_.empty() ? projection(*encoded, all) : nullptr;
@@ -273,5 +284,9 @@ template double largest_square(const BlockRunner &, const SeedRows<float> &, con
 template double largest_square(const BlockRunner &, const SeedRows<double> &, const double *);
 template class SeedSampler<float>;
 template class SeedSampler<double>;
+template SeedSampler<BitWord>::SeedSampler(const BlockRunner &, const SeedRows<BitWord> &, const RowNumber *,
+                                           const FirstMasses &, const PgkmSeedParams &, SeedStreams);
+template void SeedSampler<BitWord>::choose_first();
+template void SeedSampler<BitWord>::extend(std::int32_t);
 
 } // namespace pgkm::cpu

@@ -77,6 +77,7 @@ class SeedSampler {
     }
     std::int64_t first_mass(std::int64_t row) const;
     std::shared_ptr<const Projection<T>> projection(EncodedRows<T> &encoded, const Rows<T> &all) const;
+    void extend_by_filters(std::int32_t k);
     template <typename Trials, typename... More>
     void extend_by(std::int32_t k, More &&...more);
     template <typename Trials>

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <type_traits>
 #include <vector>
 
 #include "cpu/assign/assigner.hpp"
@@ -11,6 +12,7 @@
 #include "cpu/for_problems.hpp"
 #include "cpu/seed/optimal.hpp"
 #include "cpu/seed/sampler.hpp"
+#include "numeric/bit_rows.hpp"
 #include "numeric/contract.hpp"
 #include "numeric/row_key.hpp"
 #include "backend/random_places.hpp"
@@ -103,23 +105,25 @@ RowList sampled_rows(const BlockRunner &runner, const Rows<T> &all, const PgkmPo
 {
     const FirstMasses masses = {nullptr, rows.weights == nullptr ? 1.0 : power_of_two(problem.weight_exponent)};
     SeedSampler<T> sampler(runner, rows, order, masses, params, {Stream::first_centroid, Stream::trial});
-    if (params.kept > 0) {
-        const T *const kept = static_cast<const T *>(problem.centroids);
-        meet(all, sampler, kept, params.kept);
-        sampler.keep(kept, params.kept);
-    } else {
-        sampler.choose_first();
-    }
-    if (params.init == PGKM_INIT_KMEANS_PARALLEL) {
-        for (std::uint32_t round = 0; round < oversampling_rounds; ++round) {
-            const RowList drawn = sampler.draw_round(round, problem.k);
-            if (drawn.empty())
-                break;
-            add(all, rows, sampler, drawn);
+    if constexpr (!std::is_same_v<T, BitWord>)
+        if (params.kept > 0) {
+            const T *const kept = static_cast<const T *>(problem.centroids);
+            meet(all, sampler, kept, params.kept);
+            sampler.keep(kept, params.kept);
         }
-        if (static_cast<std::int64_t>(sampler.chosen().size()) > problem.k)
-            return choose_among_sampled(runner, points, problem, rows, sampler, params);
-    }
+    if (params.kept == 0)
+        sampler.choose_first();
+    if constexpr (!std::is_same_v<T, BitWord>)
+        if (params.init == PGKM_INIT_KMEANS_PARALLEL) {
+            for (std::uint32_t round = 0; round < oversampling_rounds; ++round) {
+                const RowList drawn = sampler.draw_round(round, problem.k);
+                if (drawn.empty())
+                    break;
+                add(all, rows, sampler, drawn);
+            }
+            if (static_cast<std::int64_t>(sampler.chosen().size()) > problem.k)
+                return choose_among_sampled(runner, points, problem, rows, sampler, params);
+        }
     sampler.extend(problem.k);
     return sampler.chosen();
 }
@@ -185,21 +189,31 @@ void seed_problem(const Data &data, const BlockRunner &runner, ThreadPool &pool,
                   Buffer<RowNumber> &order, const PgkmSeedParams &params)
 {
     const PgkmPoints &points = data.points;
-    const SeedRows<T> rows = {static_cast<const T *>(points.values) + problem.first_row * points.d,
+    constexpr bool are_bits = std::is_same_v<T, BitWord>;
+    const auto width = are_bits ? static_cast<std::int32_t>(bit_words(points.d)) : points.d;
+    const SeedRows<T> rows = {static_cast<const T *>(points.values) + problem.first_row * width,
                               points.weights == nullptr ? nullptr : points.weights + problem.first_row,
                               problem.n_rows,
-                              points.d,
+                              width,
                               &data,
                               data.counts == nullptr ? nullptr : data.counts + problem.first_row};
     if (order.size() == 0 && params.init != PGKM_INIT_FIRST)
         order = canonical_order(runner, rows);
-    if (params.init == PGKM_INIT_OPTIMAL)
-        return seed_optimum(runner, points, problem, rows, order);
+    if constexpr (!are_bits)
+        if (params.init == PGKM_INIT_OPTIMAL)
+            return seed_optimum(runner, points, problem, rows, order);
+    if (are_bits && (params.init == PGKM_INIT_OPTIMAL || params.init == PGKM_INIT_KMEANS_PARALLEL || params.kept > 0))
+        throw Error(PGKM_UNSUPPORTED, "rows of bits are not seeded in this way");
     const RowList chosen = choose(runner, Rows<T>(data, pool, problem), points, problem, rows, order, params);
-    T *out = static_cast<T *>(problem.centroids) + std::int64_t{params.kept} * points.d;
+    auto *out =
+        static_cast<std::conditional_t<are_bits, float, T> *>(problem.centroids) + std::int64_t{params.kept} * points.d;
     for (const std::int64_t row : chosen) {
         runner.poll();
-        out = std::transform(rows.row(row), rows.row(row) + rows.d, out, without_minus_zero<T>);
+        if constexpr (are_bits)
+            values_of_bits(rows.row(row), points.d, out);
+        else
+            std::transform(rows.row(row), rows.row(row) + rows.d, out, without_minus_zero<T>);
+        out += points.d;
     }
     problem.k = params.kept + static_cast<std::int32_t>(chosen.size());
 }
@@ -213,6 +227,8 @@ void seed(Data &data, PgkmProblem *problems, std::int64_t n_problems, const Pgkm
     const BlockRunner whole(data.context, false), blocked(data.context, true);
     const auto seed_one = [&](const BlockRunner &runner, ThreadPool &pool, PgkmProblem &problem,
                               Buffer<RowNumber> &order) {
+        if (data.points.element == PGKM_BIT)
+            return seed_problem<BitWord>(data, runner, pool, problem, order, *params);
         with_element(data.points, [&](auto element) {
             seed_problem<decltype(element)>(data, runner, pool, problem, order, *params);
         });

@@ -3,8 +3,11 @@
 
 #include <algorithm>
 #include <limits>
+#include <type_traits>
 
+#include "cpu/kernels/bit_kernels.hpp"
 #include "cpu/rows.hpp"
+#include "numeric/bit_rows.hpp"
 #include "numeric/contract.hpp"
 
 namespace pgkm::cpu {
@@ -40,7 +43,8 @@ template <typename T>
 void distances_to(const BlockRunner &runner, const SeedRows<T> &rows, const T *const *to, const std::int32_t *labels,
                   double *squares)
 {
-    const ExactKernels &kernels = exact_kernels(runner.instruction_set());
+    [[maybe_unused]] const ExactKernels &kernels = exact_kernels(runner.instruction_set());
+    [[maybe_unused]] const BitKernels &bits = bit_kernels(runner.instruction_set());
     const std::int64_t size = seed_block_rows(rows.d);
     runner.run((rows.n + size - 1) / size, [&](std::int64_t block) {
         const T *x[most_pairs], *c[most_pairs];
@@ -51,7 +55,11 @@ void distances_to(const BlockRunner &runner, const SeedRows<T> &rows, const T *c
                 x[i] = rows.row(first + i);
                 c[i] = to[labels == nullptr ? 0 : labels[first + i]];
             }
-            kernels.pairs(x, c, count, rows.d, squares + first);
+            if constexpr (std::is_same_v<T, BitWord>)
+                for (std::int64_t i = 0; i < count; ++i)
+                    squares[first + i] = bits.different(x[i], c[i], rows.d);
+            else
+                kernels.pairs(x, c, count, rows.d, squares + first);
         }
     });
 }
@@ -350,6 +358,8 @@ void SeedTrials<T, Point>::choose(int best, std::int32_t index, double scale, co
     });
 }
 
+template void distances_to(const BlockRunner &, const SeedRows<BitWord> &, const BitWord *const *, const std::int32_t *,
+                           double *);
 template void distances_to(const BlockRunner &, const SeedRows<float> &, const float *const *, const std::int32_t *,
                            double *);
 template void distances_to(const BlockRunner &, const SeedRows<double> &, const double *const *, const std::int32_t *,

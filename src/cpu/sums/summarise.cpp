@@ -183,6 +183,8 @@ class Summariser {
 void summarise(Data &data, const PgkmProblem *problems, std::int64_t n_problems, std::int32_t want_moments,
                PgkmSummary *summaries)
 {
+    if (data.points.element == PGKM_BIT)
+        return summarise_bits(data, problems, n_problems, want_moments, summaries);
     with_element(data.points, [&](auto element) {
         Summariser<decltype(element)> summariser(data, problems, n_problems, summaries);
         summariser.find_ranges();

@@ -20,7 +20,7 @@ std::uint64_t to_bytes(double bytes)
 // What brings a group's rows together with those of others.
 double copied_bytes(const PgkmRequest &request, const PgkmGroup &group)
 {
-    const double row = (request.points.element == PGKM_FLOAT32 ? 4.0 : 8.0) * request.points.d;
+    const auto row = static_cast<double>(pgkm_row_bytes(request.points.element, request.points.d));
     return static_cast<double>(group.n) * (row + (group.weights == nullptr ? 0.0 : 8.0));
 }
 
@@ -29,7 +29,7 @@ void check(const Algorithm &algorithm, const PgkmRequest &request)
     for (const PgkmGroup &group : groups_of(request)) {
         if (group.n < (algorithm.without_rows ? 0 : 1) || request.points.d < 1)
             throw Error(PGKM_INVALID, "there are no rows to fit");
-        algorithm.check(request, group);
+        check_group(algorithm, request, group);
     }
     const std::uint64_t need = estimate_of(algorithm, request), limit = request.settings.memory_limit;
     if (limit != 0 && need > limit)
@@ -71,6 +71,13 @@ std::unique_ptr<Models> fit_on(const BackendChoice &choice, const PgkmOpen &open
 }
 
 } // namespace
+
+void check_group(const Algorithm &algorithm, const PgkmRequest &request, const PgkmGroup &group)
+{
+    if (request.points.element == PGKM_BIT && request.algorithm != PGKM_KMEANS)
+        throw Error(PGKM_UNSUPPORTED, "bits are features of k-means with metric hamming alone");
+    algorithm.check(request, group);
+}
 
 std::vector<PgkmGroup> groups_of(const PgkmRequest &request)
 {

@@ -57,6 +57,9 @@ struct Algorithm {
 extern const Algorithm kmeans, mixtures, pca, serving, reductions, trees, judging;
 const Algorithm &algorithm_of(const PgkmRequest &request);
 
+// Its check, and what holds for all. Throws Error.
+void check_group(const Algorithm &algorithm, const PgkmRequest &request, const PgkmGroup &group);
+
 // The groups of a request: its own, or its points as the only one, with those of other servers.
 std::vector<PgkmGroup> groups_of(const PgkmRequest &request);
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "cpu/cpu_backend.hpp"
 #include "engine/kmeans/fitter.hpp"
 #include "engine/kmeans/options.hpp"
 #include "engine/kmeans/sweep.hpp"
@@ -93,8 +94,27 @@ void check_sizes(const PgkmRequest &request, const PgkmGroup &group)
         size_bounds(request.kmeans, group.n, pgkm_sweep_last(&request));
 }
 
+void check_bits(const PgkmRequest &request)
+{
+    if ((request.points.element == PGKM_BIT) != (request.kmeans.metric == PGKM_HAMMING))
+        throw Error(PGKM_INVALID, "bits are features of metric hamming, which has no others");
+    if (request.points.element == PGKM_BIT && (request.k_last != 0 || is_spread(request)))
+        throw Error(PGKM_UNSUPPORTED, request.k_last != 0 ? "sweeps are not for metric hamming"
+                                                          : "metric hamming needs all rows in memory here");
+}
+
+// The CPU alone has rows of bits.
+PgkmStatus supported(const PgkmRequest &request, const PgkmBackend &table, PgkmError *error)
+{
+    return guarded(error, [&] {
+        if (request.points.element == PGKM_BIT && &table != cpu_backend())
+            throw Error(PGKM_UNSUPPORTED, "metric hamming is for the CPU");
+    });
+}
+
 void check(const PgkmRequest &request, const PgkmGroup &group)
 {
+    check_bits(request);
     check_options(request.kmeans, group.k, request.points.d);
     if (request.kmeans.batch_size > 0 && is_spread(request))
         throw Error(PGKM_INVALID, "mini-batches need all rows on one server");
@@ -117,7 +137,7 @@ void check(const PgkmRequest &request, const PgkmGroup &group)
 
 const Algorithm kmeans = {
     "clustering", check, work_of_clusters, [](const PgkmRequest &, double) { return 1e6; }, bytes_of_clusters,
-    nullptr,      fit};
+    supported,    fit};
 
 } // namespace pgkm
 

@@ -475,8 +475,8 @@ class Fitter {
 
 std::vector<Model> fit_loaded(const LoadedRows &rows, const FitTask &task, Session &session, Monitor &monitor)
 {
-    return rows.points().element == PGKM_FLOAT32 ? Fitter<float>(rows, task, session, monitor).run()
-                                                 : Fitter<double>(rows, task, session, monitor).run();
+    return rows.points().element == PGKM_FLOAT64 ? Fitter<double>(rows, task, session, monitor).run()
+                                                 : Fitter<float>(rows, task, session, monitor).run();
 }
 
 void label_rows(const LoadedRows &rows, Session &session, bool want_labels, bool want_distances, Model &model)
@@ -485,7 +485,7 @@ void label_rows(const LoadedRows &rows, Session &session, bool want_labels, bool
         return;
     std::vector<float> narrow;
     void *centroids = model.centroids.data();
-    if (rows.points().element == PGKM_FLOAT32) { // which they were
+    if (rows.points().element != PGKM_FLOAT64) { // which they were
         std::transform(model.centroids.begin(), model.centroids.end(), std::back_inserter(narrow),
                        [](double value) { return static_cast<float>(value); });
         centroids = narrow.data();

@@ -100,6 +100,8 @@ PgkmInit init_of(const PgkmOptions &options, double n, double d, double k)
     constexpr double most_greedy = 0x1p33;
     if (options.init != PGKM_INIT_AUTO)
         return options.init;
+    if (options.metric == PGKM_HAMMING)
+        return PGKM_INIT_KMEANS_PLUS_PLUS;
     return n * d * std::min(n, k) <= most_greedy ? PGKM_INIT_KMEANS_PLUS_PLUS : PGKM_INIT_KMEANS_PARALLEL;
 }
 
@@ -152,8 +154,30 @@ void check_iterations(std::int64_t k, std::int32_t n_init, std::int32_t max_iter
         throw Error(PGKM_INVALID, "option tol must be a finite number of at least 0");
 }
 
+void check_hamming(const PgkmOptions &options)
+{
+    const char *const refused = options.init == PGKM_INIT_KMEANS_PARALLEL ? "init 'k-means||'"
+                                : options.init == PGKM_INIT_OPTIMAL       ? "init 'optimal'"
+                                : options.standardize != 0                ? "standardize"
+                                : options.refine != 0                     ? "refine"
+                                : sizes_are_bounded(options)              ? "min_size or max_size"
+                                : options.batch_size > 0                  ? "batch_size"
+                                : options.max_radius > 0.0                ? "max_radius"
+                                                                          : nullptr;
+    if (refused != nullptr)
+        throw Error(PGKM_UNSUPPORTED, std::string("option ") + refused + " is not for metric hamming");
+    for (const PgkmGiven *given : {&options.init_centroids, &options.init_model.centroids})
+        for (std::int64_t i = 0; given->dimensions == 2 && i < std::int64_t{given->extent[0]} * given->extent[1]; ++i)
+            if (given->values[i] != 0.0 && given->values[i] != 1.0)
+                throw Error(PGKM_INVALID, "centroids given for metric hamming must hold zeros and ones");
+}
+
 void check_options(const PgkmOptions &options, std::int64_t k, std::int32_t d)
 {
+    if (options.metric == PGKM_HAMMING)
+        check_hamming(options);
+    if (options.metric == PGKM_HAMMING && model_is_given(options) && options.init_model.centroids.extent[0] != k)
+        throw Error(PGKM_UNSUPPORTED, "metric hamming goes on from a model with its k alone");
     check_iterations(k, options.n_init, options.max_iter, options.tol);
     if (options.batch_size < 0)
         throw Error(PGKM_INVALID, "option batch_size must be at least 1");

@@ -49,6 +49,7 @@ std::vector<PgkmSizeBounds> size_bounds(const PgkmOptions &options, std::int64_t
 
 // How first centroids of such a fit are chosen: the options' init, or by size where that is automatic. k-means++ goes
 // through the rows k times, so it takes up to 2^33 values of rows times clusters; k-means|| a few times, whatever k is.
+// Rows of bits have k-means++ alone.
 PgkmInit init_of(const PgkmOptions &options, double n, double d, double k);
 
 // What clusters and mixtures have in common. Throws Error(PGKM_INVALID) naming the option and what it takes.
@@ -56,6 +57,9 @@ void check_iterations(std::int64_t k, std::int32_t n_init, std::int32_t max_iter
 
 // A model of clusters, say, of d features, from which a fit goes on: means and units. Throws likewise.
 void check_given_model(const PgkmGivenModel &model, const char *clusters, bool standardized, std::int32_t d);
+
+// What metric hamming does without: Error(PGKM_UNSUPPORTED). Error(PGKM_INVALID) where given centroids are not of bits.
+void check_hamming(const PgkmOptions &options);
 
 // All of kmeans_options but sizes, for k clusters of d features. Throws likewise.
 void check_options(const PgkmOptions &options, std::int64_t k, std::int32_t d);

@@ -194,7 +194,8 @@ Work work_of_clusters(const PgkmRequest &request, const PgkmGroup &group)
     const double rounds = std::min<double>(options.max_iter, usual_iterations) + trials(fit) + refined;
     return {time_of(fits * distances(fit) * rounds * options.n_init),
             time_of(fits * (operations_of_fit(fit, options) + (request.k_last == 0 ? 0.0 : quality(fit, silhouettes)))),
-            false, is_plain(options) ? devices_worth(extent_of(request, group), PGKM_MOST_DEVICES) : 1};
+            request.points.element == PGKM_BIT,
+            is_plain(options) ? devices_worth(extent_of(request, group), PGKM_MOST_DEVICES) : 1};
 }
 
 double bytes_of_clusters(const PgkmRequest &request, const PgkmGroup &group)
