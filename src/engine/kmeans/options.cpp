@@ -160,7 +160,9 @@ void check_hamming(const PgkmOptions &options)
                                 : options.init == PGKM_INIT_OPTIMAL       ? "init 'optimal'"
                                 : options.standardize != 0                ? "standardize"
                                 : options.refine != 0                     ? "refine"
-                                : sizes_are_bounded(options)              ? "min_size or max_size"
+                                : options.min_size != 0.0                 ? "min_size"
+                                : options.max_size != 0.0                 ? "max_size"
+                                : sizes_are_bounded(options)              ? "min_sizes or max_sizes"
                                 : options.batch_size > 0                  ? "batch_size"
                                 : options.max_radius > 0.0                ? "max_radius"
                                                                           : nullptr;

@@ -217,9 +217,8 @@ static void read_head(const char *place, Size size, SerialHead *head)
     if (head->size != size)
         pgkm_raise_state("Its length is not the one that was written.");
     if (head->k < 1 || head->k > PG_INT32_MAX || (head->is_mixture != 0 && head->is_mixture != 1) ||
-        (head->weighted != 0 && head->weighted != 1) ||
-        (head->element != PGKM_FLOAT32 && head->element != PGKM_FLOAT64) || head->d < 1 || head->n < 0 ||
-        head->options_bytes < 0 || head->shared.n < 0 || head->n > PG_INT64_MAX / 2 ||
+        (head->weighted != 0 && head->weighted != 1) || head->element < PGKM_FLOAT32 || head->element > PGKM_BIT ||
+        head->d < 1 || head->n < 0 || head->options_bytes < 0 || head->shared.n < 0 || head->n > PG_INT64_MAX / 2 ||
         head->shared.n > PG_INT64_MAX / 2 || head->n + head->shared.n < 1 ||
         DsaPointerIsValid(head->shared.block) != (head->shared.n > 0))
         pgkm_raise_state("A number is out of its range.");
@@ -271,10 +270,21 @@ static bool all_within(const char *values, Size count, T least, T most)
     return all;
 }
 
+/* Whether rows of bits have none behind the last feature. */
+static bool have_clear_ends(const PgkmRows *rows)
+{
+    bool all = true;
+
+    for (int64 i = 0; i < rows->n; ++i)
+        for (Size f = rows->d; f < rows->row_bytes * 8; ++f)
+            all &= !pgkm_bit_is_set(rows->values + i * rows->row_bytes, (int32)f);
+    return all;
+}
+
 /* Rows that are part of the state are checked like those of a query, since they may come from anywhere. */
 static void read_rows(const SerialHead *head, const char *place, Size size, PgkmRows *rows)
 {
-    const Size row = head->d * pgkm_element_size((PgkmElement)head->element);
+    const Size row = pgkm_row_bytes((PgkmElement)head->element, head->d);
     const Size weight = head->weighted != 0 ? sizeof(double) : 0;
     const Size count = (Size)head->n * head->d;
 
@@ -287,8 +297,9 @@ static void read_rows(const SerialHead *head, const char *place, Size size, Pgkm
     rows->weighted = head->weighted != 0;
     rows->values = (char *)place;
     rows->weights = rows->weighted ? (double *)(place + values_bytes(rows)) : NULL;
-    if (!(rows->element == PGKM_FLOAT32 ? all_within<float>(place, count, -FLT_MAX, FLT_MAX)
-                                        : all_within<double>(place, count, -PGKM_MAX_MAGNITUDE, PGKM_MAX_MAGNITUDE)))
+    if (!(rows->element == PGKM_BIT       ? have_clear_ends(rows)
+          : rows->element == PGKM_FLOAT32 ? all_within<float>(place, count, -FLT_MAX, FLT_MAX)
+                                          : all_within<double>(place, count, -PGKM_MAX_MAGNITUDE, PGKM_MAX_MAGNITUDE)))
         pgkm_raise_state("A feature is not finite or too large.");
     if (rows->weighted && !all_within<double>((const char *)rows->weights, rows->n, DBL_TRUE_MIN, PGKM_MAX_MAGNITUDE))
         pgkm_raise_state("A weight is out of its range.");

@@ -54,6 +54,9 @@ static UpdateState *begin_state(FunctionCallInfo fcinfo)
     state->raw = (struct varlena *)palloc(VARSIZE_ANY(value));
     memcpy(state->raw, value, VARSIZE_ANY(value));
     pgkm_model_read(PointerGetDatum(state->flat), NULL, &state->model);
+    if (state->model.metric == PGKM_HAMMING)
+        ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED), errmsg("a model of metric hamming cannot be updated"),
+                        errdetail("It does not know how many of its rows have each bit.")));
 
     state->clusters = (ClusterUpdate *)MemoryContextAllocHuge(context, (Size)state->model.k * sizeof(ClusterUpdate));
     for (int32 j = 0; j < state->model.k; ++j) {

@@ -61,6 +61,11 @@ bool column_classify(TableColumn *column, const char *name, Oid type)
     *column = {name, COLUMN_NUMBER, type};
     if (is_number(type))
         return true;
+    if (type == BITOID || type == VARBITOID) {
+        column->kind = COLUMN_BITS;
+        column->type = BITOID;
+        return true;
+    }
     if (OidIsValid(element) && pgkm_is_feature_type(element)) {
         column->kind = COLUMN_ARRAY;
         column->type = element;
@@ -130,10 +135,17 @@ int column_hint_of_type(const char *name, Oid type)
 
 PgkmElement table_columns_element(const TableColumn *columns, int count)
 {
+    if (table_columns_are_bits(columns, count))
+        return PGKM_BIT;
     for (int i = 0; i < count; ++i)
         if (pgkm_element_of(columns[i].type) != PGKM_FLOAT32)
             return PGKM_FLOAT64;
     return PGKM_FLOAT32;
+}
+
+bool table_columns_are_bits(const TableColumn *columns, int count)
+{
+    return count == 1 && columns[0].kind == COLUMN_BITS;
 }
 
 bool table_columns_are_single(const TableColumn *columns, int count)

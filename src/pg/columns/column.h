@@ -13,7 +13,8 @@ enum TableColumnKind {
     COLUMN_ARRAY,    /* an array of numbers */
     COLUMN_VECTOR,   /* pgvector's vector */
     COLUMN_HALFVEC,
-    COLUMN_CAST /* another type with a cast to real[] */
+    COLUMN_BITS, /* a bit string; its type is bit */
+    COLUMN_CAST  /* another type with a cast to real[] */
 };
 
 struct TableColumn {
@@ -38,8 +39,12 @@ int column_detail_of_types(void);
 /* For ereport: what makes a feature of a value of such a type. */
 int column_hint_of_type(const char *name, Oid type);
 
-/* The arithmetic of features in these columns: float32 where every value is a real, else float64. */
+/* The arithmetic of features in these columns: float32 where every value is a real, bits of a bit string, else float64.
+ */
 PgkmElement table_columns_element(const TableColumn *columns, int count);
+
+/* Whether the features are the bits of one bit string. */
+bool table_columns_are_bits(const TableColumn *columns, int count);
 
 /* Whether every column holds a single value. */
 bool table_columns_are_single(const TableColumn *columns, int count);

@@ -71,6 +71,8 @@ static const char *type_name(const TableColumn *column)
         return "halfvec";
     case COLUMN_CAST:
         return "real[]";
+    case COLUMN_BITS:
+        return "bit varying";
     default:
         return format_type_be(column->type);
     }

@@ -68,8 +68,10 @@ TableCall *fit_call_of_arguments(const FitKind *kind, FunctionCallInfo fcinfo)
         return fit_call_create(kind, table_arguments(fcinfo, TABLE_K), 0);
 
     const int64 k = pgkm_k_argument(fcinfo, TABLE_K);
+    TableCall *const call = fit_call_create(kind, table_arguments(fcinfo, TABLE_OPTIONS), k);
 
-    return fit_call_create(kind, table_arguments(fcinfo, TABLE_OPTIONS), k);
+    call->takes_bits = kind->algorithm == PGKM_KMEANS && call->request.kmeans.metric == PGKM_HAMMING;
+    return call;
 }
 
 TableWish fit_wish(const FitKind *kind, const TableCall *call)

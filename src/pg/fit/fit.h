@@ -45,9 +45,12 @@ static inline PgkmAnyOptions *fit_options(PgkmRequest *request)
     return (PgkmAnyOptions *)&request->kmeans;
 }
 
-/* A squared distance as users see it: Euclidean, or 1 - cosine (half the squared distance of unit vectors). */
+/* A squared distance as users see it: Euclidean, or 1 - cosine (half the squared distance of unit vectors), or the
+ * number of bits that differ, which it is. */
 static inline double fit_distance(double square, PgkmMetric metric)
 {
+    if (metric == PGKM_HAMMING)
+        return square;
     return metric == PGKM_COSINE ? square / 2 : std::sqrt(square);
 }
 

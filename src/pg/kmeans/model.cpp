@@ -3,6 +3,7 @@
  */
 #include "pg/kmeans/model.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "pg/values/composite_read.h"
@@ -94,6 +95,11 @@ Datum pgkm_model_of_fit(const PgkmResult *result, const PgkmRequest *request, co
 
 /* --- reading --- */
 
+static bool are_bits(const double *values, Size count)
+{
+    return std::all_of(values, values + count, [](double value) { return value == 0 || value == 1; });
+}
+
 void pgkm_model_read_clusters(const PgkmModelFields *from, PgkmModel *model)
 {
     const char *const k = from->type->fields[0].name;
@@ -115,6 +121,10 @@ void pgkm_model_read(Datum composite, MemoryContext context, PgkmModel *model)
 
     pgkm_model_open(composite, &model_type, context, &from);
     pgkm_model_read_clusters(&from, model);
+    if (model->metric == PGKM_HAMMING && !are_bits(model->centroids, (Size)model->k * model->d))
+        pgkm_raise_field(&from, "centroids", "hold zeros and ones with metric 'hamming'");
+    if (model->metric == PGKM_HAMMING && model->center != NULL)
+        pgkm_raise_field(&from, "center", "be empty with metric 'hamming'");
 }
 
 bool pgkm_model_is_null(Datum composite)

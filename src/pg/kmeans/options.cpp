@@ -17,7 +17,7 @@ static const PgkmWord init_words[] = {{"auto", PGKM_INIT_AUTO},
                                       {"random", PGKM_INIT_RANDOM},
                                       {"first", PGKM_INIT_FIRST},
                                       {"optimal", PGKM_INIT_OPTIMAL}};
-static const PgkmWord metric_words[] = {{"l2", PGKM_L2}, {"cosine", PGKM_COSINE}};
+static const PgkmWord metric_words[] = {{"l2", PGKM_L2}, {"cosine", PGKM_COSINE}, {"hamming", PGKM_HAMMING}};
 
 static const PgkmWords inits = {init_words, lengthof(init_words),
                                 "'auto', 'k-means++', 'k-means||', 'random', 'first' or 'optimal'",
@@ -27,8 +27,9 @@ static const PgkmWords inits = {init_words, lengthof(init_words),
                                 "first ones, 'optimal' the best clusters of one feature. "
                                 "Centroids of your own go into init_centroids."};
 
-const PgkmWords pgkm_metrics = {metric_words, lengthof(metric_words), "'l2' or 'cosine'",
-                                "'l2' is the Euclidean distance, 'cosine' that of directions."};
+const PgkmWords pgkm_metrics = {metric_words, lengthof(metric_words), "'l2', 'cosine' or 'hamming'",
+                                "'l2' is the Euclidean distance, 'cosine' that of directions, 'hamming' the number of "
+                                "bits that differ."};
 
 static void read_model(Datum value, MemoryContext context, void *to)
 {
@@ -91,8 +92,9 @@ static void settle(void *any)
         return;
     if (options->init_centroids.dimensions > 0)
         pgkm_raise_option("init_centroids", "null with init_model");
-    if (options->metric == PGKM_COSINE && model->metric != PGKM_COSINE)
-        pgkm_raise_option("metric", "'l2' or null with an init_model of metric l2");
+    if (options->metric != PGKM_L2 && options->metric != model->metric)
+        pgkm_raise_option("metric", psprintf("'l2' or null with an init_model of metric %s",
+                                             pgkm_word_of(&pgkm_metrics, model->metric)));
     if (options->standardize != 0 && !standardized)
         pgkm_raise_option("standardize", "false or null with an init_model that is not standardized");
     options->metric = model->metric;

@@ -57,21 +57,25 @@ static void read_row(const PgkmRows *used, int64 i, const PgkmModel *model, doub
     const char *const values = used->values + i * used->row_bytes;
 
     for (int32 f = 0; f < model->d; ++f)
-        row[f] = used->element == PGKM_FLOAT32 ? ((const float *)values)[f] : ((const double *)values)[f];
+        row[f] = used->element == PGKM_BIT       ? (double)pgkm_bit_is_set(values, f)
+                 : used->element == PGKM_FLOAT32 ? ((const float *)values)[f]
+                                                 : ((const double *)values)[f];
     for (int32 f = 0; model->fills != NULL && f < model->d; ++f)
         if (std::isnan(row[f]))
             row[f] = model->fills[f];
     pgkm_model_place(model, used->element, row, i + 1);
 }
 
-/* How many times the root mean square distance of its cluster a row lies away. */
+/* How many times the root mean square distance of its cluster, or the mean Hamming distance, a row lies away. */
 static double score_of(const PgkmModel *model, int32 cluster, double square)
 {
     const double typical = model->sizes[cluster] > 0 ? model->within_ss[cluster] / (double)model->sizes[cluster] : 0.0;
 
     if (square == 0)
         return 0;
-    return typical > 0 ? std::sqrt(square / typical) : get_float8_infinity();
+    if (typical > 0)
+        return model->metric == PGKM_HAMMING ? square / typical : std::sqrt(square / typical);
+    return get_float8_infinity();
 }
 
 static void find(const TableRows *rows, const PgkmModel *model, double threshold, Outliers *outliers)
@@ -111,6 +115,7 @@ static double threshold_argument(FunctionCallInfo fcinfo)
 static TableRows *read_rows(TableCall *call, FunctionCallInfo fcinfo, const PgkmModel *model, const Origin *origin)
 {
     call->need_direction = model->metric == PGKM_COSINE && model->center == NULL;
+    call->takes_bits = model->metric == PGKM_HAMMING;
     call->arguments = {.relation = table_call_relation(fcinfo),
                        .features = fcinfo->args[TABLE_FEATURES],
                        .nulls = fcinfo->args[OUTLIER_NULLS],
@@ -134,7 +139,7 @@ static TableRows *read_rows(TableCall *call, FunctionCallInfo fcinfo, const Pgkm
  *     -> setof (row_ctid, cluster_id, distance, score, row_table)
  *
  *   rows := SELECT features, ctid, tableoid FROM relation, as the caller
- *   score := distance to the nearest centroid / root mean square distance of that cluster
+ *   score := distance to the nearest centroid / root mean square (hamming: mean) distance of that cluster
  *   return the rows whose score is above the threshold, the highest first
  */
 Datum pgkm_kmeans_outliers(PG_FUNCTION_ARGS)

@@ -6,6 +6,7 @@
  */
 #include "pg/compat.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "pg/kmeans/model.h"
@@ -33,6 +34,11 @@ double *pgkm_model_row(FunctionCallInfo fcinfo, int number, const PgkmModel *mod
 
 void pgkm_model_place(const PgkmModel *model, PgkmElement element, double *row, int64 number)
 {
+    const auto is_bit = [](double value) { return value == 0 || value == 1; };
+
+    if (model->metric == PGKM_HAMMING && !std::all_of(row, row + model->d, is_bit))
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("features must be bits, or zeros and ones, for metric hamming")));
     if (!pgkm_transform_row(row, model->d, model->center, model->scale, model->metric, element))
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                         errmsg("features are a zero vector, which has no direction for metric cosine"),

@@ -49,6 +49,7 @@ static void read_arguments(ClusterPlot *plot, FunctionCallInfo fcinfo)
                         errmsg("kmeans_plot needs either k or label_column, and not both")));
     plot->call = has_k ? fit_call_of_arguments(&kmeans_kind, fcinfo)
                        : fit_call_create(&kmeans_kind, table_arguments(fcinfo, TABLE_OPTIONS), 0);
+    plot->call->takes_bits = false;
     if (has_k)
         return table_call_find(plot->call, TABLE_READ);
     plot->label = text_to_cstring(PG_GETARG_TEXT_PP(PLOT_LABEL));

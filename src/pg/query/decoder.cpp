@@ -144,6 +144,8 @@ static bool open_column(Row *row, int i)
     row->fault.kind = PGKM_ROW_NULL;
     if (row->is_null(i))
         return row->opened = false;
+    if (column->kind == COLUMN_BITS)
+        return row->opened = pgkm_open_bits(row->value(i), &row->vector, &row->fault);
     if (column->kind != COLUMN_VECTOR && column->kind != COLUMN_HALFVEC)
         return row->opened = pgkm_open_vector(row->value(i), &row->vector, &row->fault);
     table_vector_open(column, row->value(i), &row->vector);
@@ -187,7 +189,7 @@ static inline char *write_value(PgkmElement element, double value, char *out)
         *(float *)out = (float)value;
     else
         *(double *)out = value;
-    return out + pgkm_element_size(element);
+    return out + pgkm_row_bytes(element, 1);
 }
 
 /* The number of a column, or the code of its level. */
@@ -237,7 +239,7 @@ static inline char *write_array(Row *row, int i, int32 width, PgkmElement elemen
     }
     if (unlikely(!pgkm_copy_row(&row->vector, element, width, out, &row->fault)))
         raise_array(row, &row->fault);
-    return out + width * pgkm_element_size(element);
+    return out + pgkm_row_bytes(element, width);
 }
 
 /* How many values the column has in this row. */

@@ -28,6 +28,7 @@ struct TableColumns {
     TableNulls nulls;
     bool takes_nulls;    /* the caller may say what becomes of a NULL */
     bool need_direction; /* a row of zeros, which has none, is an error */
+    bool takes_bits;     /* the feature may be a bit string */
 };
 
 /* The features that these texts (text[]) name: numbers and categories, columns or expressions, or one array or vector.

@@ -35,7 +35,7 @@ PgkmRows *pgkm_rows_create(MemoryContext context, PgkmElement element, int32 d, 
     rows->context = context;
     rows->element = element;
     rows->d = d;
-    rows->row_bytes = (Size)d * pgkm_element_size(element);
+    rows->row_bytes = pgkm_row_bytes(element, d);
     rows->weighted = weighted;
     rows->on_reset.func = release;
     rows->on_reset.arg = rows;

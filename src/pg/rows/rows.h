@@ -26,11 +26,6 @@ struct PgkmRows {
     PgkmSegment segment; /* holds values and weights, for the GPU service to map; or none */
 };
 
-static inline Size pgkm_element_size(PgkmElement element)
-{
-    return element == PGKM_FLOAT32 ? sizeof(float) : sizeof(double);
-}
-
 /* An empty buffer in `context` for rows of d >= 1 elements. */
 PgkmRows *pgkm_rows_create(MemoryContext context, PgkmElement element, int32 d, bool weighted);
 

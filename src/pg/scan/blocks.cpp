@@ -265,7 +265,7 @@ static void open_rows(Gathering *all, const ScanReader *reader, MemoryContext co
     const ScanPlan *const plan = reader->plan;
     MemoryContext caller = MemoryContextSwitchTo(context);
 
-    all->stored_row_bytes = (Size)plan->d * pgkm_element_size(plan->decoder.element);
+    all->stored_row_bytes = pgkm_row_bytes(plan->decoder.element, plan->d);
     all->levels = join_levels(reader);
     MemoryContextSwitchTo(caller);
     if (all->levels == NULL)

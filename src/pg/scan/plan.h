@@ -54,8 +54,7 @@ struct ScanPlan {
 /* Bytes of the features, as far as d is known, and the weight of a row that takes part. */
 static inline double scan_features_bytes(const ScanPlan *plan)
 {
-    return (double)plan->d * pgkm_element_size(plan->decoder.element) +
-           (plan->query.weight != NULL ? sizeof(double) : 0);
+    return (double)pgkm_row_bytes(plan->decoder.element, plan->d) + (plan->query.weight != NULL ? sizeof(double) : 0);
 }
 
 /* For the rows of these tables (ScanTable), which are locked. In the current memory context. */

@@ -95,6 +95,11 @@ void table_call_find_columns(TableCall *call)
     const Datum names = pgkm_required(&given->features, "features");
 
     table_features_find(call, &call->relation, DatumGetArrayTypeP(names), columns_of_others(given));
+    if (table_columns_are_bits(call->features, call->n_features) && !call->takes_bits)
+        ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+                        errmsg("the bits of \"%s\" cannot be features here", call->features[0].name),
+                        errhint("kmeans_fit, kmeans_labels and kmeans_cluster take them with options => "
+                                "kmeans_options(metric => 'hamming').")));
     table_call_check_model(call);
     call->weight = NULL;
     if (!given->weight.isnull)

@@ -232,6 +232,7 @@ Datum pgkm_kmeans_load(PG_FUNCTION_ARGS)
                        .weight = fcinfo->args[LOAD_WEIGHT],
                        .nulls = fcinfo->args[LOAD_NULLS],
                        .filter = fcinfo->args[LOAD_FILTER]};
+    call->takes_bits = true;
     table_call_find(call, TABLE_READ);
 
     unload(find(call));
@@ -266,6 +267,7 @@ Datum pgkm_kmeans_unload(PG_FUNCTION_ARGS)
     const bool one = !everything && !PG_ARGISNULL(LOAD_FEATURES);
     int64 count = 0;
 
+    call->takes_bits = true;
     if (!everything)
         call->relation.id = table_call_relation(fcinfo);
     if (one) {

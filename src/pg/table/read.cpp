@@ -96,7 +96,7 @@ static void fill_missing(const TableCall *call, TableRows *rows)
     int32 feature = 0;
     PgkmError error;
 
-    if (used == NULL || used->n == 0)
+    if (used == NULL || used->n == 0 || used->element == PGKM_BIT) /* a bit string has no NULLs within */
         return;
     rows->fills = (double *)MemoryContextAlloc(rows->context, used->d * sizeof(double));
     if (pgkm_fill_missing(used->values, used->element, used->n, used->d, used->weighted ? used->weights : NULL,
@@ -132,6 +132,7 @@ static void check_may_be_streamed(const TableQuery *query)
 static TableQuery query_of(const TableCall *call, const TableWish &wish)
 {
     const bool has_categories = table_columns_have_categories(call->features, call->n_features);
+    const bool has_bits = table_columns_are_bits(call->features, call->n_features);
     TableQuery query = {};
 
     (TableColumns &)query = *call;
@@ -139,11 +140,15 @@ static TableQuery query_of(const TableCall *call, const TableWish &wish)
     query.relation = &call->relation;
     /* Other servers read rows as they are. */
     query.on_nodes = wish.on_nodes && call->filter == NULL && call->nulls == TABLE_NULLS_ERROR && !has_categories &&
-                     !table_columns_have_expressions(call);
+                     !has_bits && !table_columns_have_expressions(call);
     query.streamed = call->memory == TABLE_MEMORY_STREAM;
     if (query.may_stream && call->nulls == TABLE_NULLS_MEAN) {
         query.may_stream = false;
         query.kept_by = "nulls => 'mean'";
+    }
+    if (query.may_stream && has_bits) {
+        query.may_stream = false;
+        query.kept_by = "features of bits";
     }
     if (query.may_stream && has_categories) {
         query.may_stream = false;

@@ -42,7 +42,7 @@ static void free_stream(void *stream)
 
 static Size row_bytes(const PgkmPoints *points)
 {
-    return points->d * pgkm_element_size(points->element) + (points->weights != NULL ? sizeof(double) : 0);
+    return pgkm_row_bytes(points->element, points->d) + (points->weights != NULL ? sizeof(double) : 0);
 }
 
 static uint64 chunk_bytes(const ScanStream *stream, int64 rows)

@@ -108,6 +108,27 @@ bool pgkm_open_vector(Datum array, PgkmVector *vector, PgkmRowFault *fault)
     return true;
 }
 
+/* The field of VarBit behind its varlena header. */
+bool pgkm_open_bits(Datum value, PgkmVector *vector, PgkmRowFault *fault)
+{
+    const struct varlena *const bits = readable(value);
+
+    vector->element_type = BITOID;
+    memcpy(&vector->length, VARDATA_ANY(bits), sizeof vector->length);
+    vector->data = VARDATA_ANY(bits) + sizeof vector->length;
+    return vector->length > 0 || fail(fault, PGKM_ROW_EMPTY, 0);
+}
+
+/* What is behind the last bit is 0 in a value. */
+static bool copy_bits(const char *data, int32 length, char *out)
+{
+    const Size bytes = ((Size)length + 7) / 8;
+
+    memcpy(out, data, bytes);
+    memset(out + bytes, 0, pgkm_row_bytes(PGKM_BIT, length) - bytes);
+    return true;
+}
+
 /* Tells what is wrong with a value that is not usable. */
 static bool explain(double value, int32 position, PgkmRowFault *fault)
 {
@@ -230,6 +251,10 @@ static bool copy_float8(const PgkmVector *vector, double *out, PgkmRowFault *fau
         return copy_as_float8<int32>(vector->data, vector->length, out, fault);
     case INT8OID:
         return copy_as_float8<int64>(vector->data, vector->length, out, fault);
+    case BITOID:
+        for (int32 i = 0; i < vector->length; ++i)
+            out[i] = pgkm_bit_is_set(vector->data, i) ? 1 : 0;
+        return true;
     case BOOLOID: /* columns that lie side by side: there are no arrays */
         return copy_as_float8<bool>(vector->data, vector->length, out, fault);
     default:
@@ -246,9 +271,11 @@ bool pgkm_copy_row(const PgkmVector *vector, PgkmElement element, int32 d, void 
     }
     if (element == PGKM_FLOAT64)
         return copy_float8(vector, (double *)out, fault);
-    /* Only real[] has float32 arithmetic. */
-    if (vector->element_type != FLOAT4OID)
+    /* Only real[] has float32 arithmetic, and only bits are bits. */
+    if (pgkm_element_of(vector->element_type) != element)
         return fail(fault, PGKM_ROW_TYPE, 0);
+    if (element == PGKM_BIT)
+        return copy_bits(vector->data, vector->length, (char *)out);
     return copy_float4(vector->data, vector->length, (float *)out, fault);
 }
 

@@ -39,7 +39,7 @@ struct PgkmRowFault {
     int32 found;
 };
 
-/* A one-dimensional array without NULLs, read in place. */
+/* A one-dimensional array without NULLs, or the bits of a bit string (BITOID), read in place. */
 struct PgkmVector {
     Oid element_type;
     int32 length;     /* >= 1 */
@@ -50,9 +50,11 @@ struct PgkmVector {
  * integer, bigint, numeric. */
 bool pgkm_is_feature_type(Oid element_type);
 
-/* The arithmetic of a feature type: float32 for real, float64 for all others. */
+/* The arithmetic of a feature type: float32 for real, bits for bit, float64 for all others. */
 static inline PgkmElement pgkm_element_of(Oid element_type)
 {
+    if (element_type == BITOID)
+        return PGKM_BIT;
     return element_type == FLOAT4OID ? PGKM_FLOAT32 : PGKM_FLOAT64;
 }
 
@@ -64,11 +66,20 @@ static inline PgkmElement pgkm_element_of(Oid element_type)
  */
 bool pgkm_open_vector(Datum array, PgkmVector *vector, PgkmRowFault *fault);
 
+/* Opens a bit or bit varying in the same way. */
+bool pgkm_open_bits(Datum value, PgkmVector *vector, PgkmRowFault *fault);
+
+/* Bit i, from 0, of a bit string, or of a row of bits (backend.h). */
+static inline bool pgkm_bit_is_set(const char *bits, int32 i)
+{
+    return (bits[i / 8] >> (7 - i % 8) & 1) != 0;
+}
+
 /* Most arrays, at once: the elements of a real[] that lies here as it is, without NULLs, all of them finite and d in
  * number. False for any other, with whatever in `out`. */
 bool pgkm_copy_plain(Datum array, int32 d, float *out);
 
-/* Writes the values of a vector that must have d elements as `element` (float or double) to `out`; false and *fault
+/* Writes the values of a vector that must have d elements as `element` to `out`; false and *fault
  * when it has not, or a value is not finite or too large. */
 bool pgkm_copy_row(const PgkmVector *vector, PgkmElement element, int32 d, void *out, PgkmRowFault *fault);
 
@@ -144,10 +155,14 @@ PgkmCallCache *pgkm_call_cache(FmgrInfo *flinfo, Size size = sizeof(PgkmCallCach
 
 /*
  * A value of argument `number`, which SQL declares as "any" or text, as an array of a feature type. Text is read as
- * double precision[]. Another type needs an implicit or assignment cast to real[] or double precision[], as vector and
- * halfvec of pgvector have. 42804 for one without. The function's fn_extra is a PgkmCallCache.
+ * double precision[], bits as values of 0 and 1. Another type needs an implicit or assignment cast to real[] or double
+ * precision[], as vector and halfvec of pgvector have. 42804 for one without. The function's fn_extra is a
+ * PgkmCallCache.
  */
 NullableDatum pgkm_vector_value(FmgrInfo *flinfo, int number, const NullableDatum *value);
+
+/* Whether that argument is a bit string. */
+bool pgkm_argument_is_bits(FmgrInfo *flinfo, int number);
 
 /* Whether that argument is a row of some columns, no vector of any kind. */
 bool pgkm_argument_is_row(FmgrInfo *flinfo, int number);

@@ -83,6 +83,8 @@ static bool open_array(NullableDatum array, PgkmVector *vector, PgkmRowFault *fa
 static bool open_argument(FmgrInfo *flinfo, int number, NullableDatum *features, PgkmVector *vector,
                           PgkmRowFault *fault)
 {
+    if (!features->isnull && pgkm_argument_is_bits(flinfo, number))
+        return pgkm_open_bits(features->value, vector, fault);
     *features = pgkm_vector_value(flinfo, number, features);
     return open_array(*features, vector, fault);
 }

@@ -10,6 +10,7 @@ extern "C" {
 #include "executor/executor.h"
 #include "nodes/makefuncs.h"
 #include "parser/parse_coerce.h"
+#include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
@@ -18,6 +19,7 @@ extern "C" {
 /* How an argument becomes an array. */
 struct PgkmCast {
     bool is_text;
+    bool is_bits;
     bool is_row;     /* it does not: it is a row of any columns */
     ExprState *cast; /* of the case value; NULL: it is an array of a feature type, or a text */
     ExprContext *context;
@@ -82,13 +84,32 @@ PgkmCast *pgkm_cast_make(MemoryContext context, Oid type)
     const Oid base = OidIsValid(type) ? getBaseType(type) : InvalidOid;
 
     cast->is_text = base == TEXTOID;
-    if (!cast->is_text && !is_feature_array(base) && !make_cast(cast, type)) {
+    cast->is_bits = base == BITOID || base == VARBITOID;
+    if (!cast->is_text && !cast->is_bits && !is_feature_array(base) && !make_cast(cast, type)) {
         cast->is_row = OidIsValid(type) && type_is_rowtype(type);
         if (!cast->is_row)
             raise_no_vector(type);
     }
     MemoryContextSwitchTo(caller);
     return cast;
+}
+
+static Datum array_of_bits(Datum value)
+{
+    PgkmVector bits;
+    PgkmRowFault fault;
+
+    if (!pgkm_open_bits(value, &bits, &fault))
+        return PointerGetDatum(construct_empty_array(FLOAT8OID));
+
+    double *const values = (double *)palloc(bits.length * sizeof(double));
+
+    (void)pgkm_copy_row(&bits, PGKM_FLOAT64, bits.length, values, &fault);
+
+    const Datum array = pgkm_array(values, {bits.length});
+
+    pfree(values);
+    return array;
 }
 
 NullableDatum pgkm_cast_value(PgkmCast *cast, NullableDatum value)
@@ -99,6 +120,8 @@ NullableDatum pgkm_cast_value(PgkmCast *cast, NullableDatum value)
         return value;
     if (cast->is_text)
         return {OidInputFunctionCall(F_ARRAY_IN, TextDatumGetCString(value.value), FLOAT8OID, -1), false};
+    if (cast->is_bits)
+        return {array_of_bits(value.value), false};
     if (cast->cast == NULL)
         return value;
     cast->context->caseValue_datum = value.value;
@@ -122,6 +145,13 @@ bool pgkm_argument_is_row(FmgrInfo *flinfo, int number)
     const Oid type = get_fn_expr_argtype(flinfo, number);
 
     return !is_feature_array(type) && find_cast(flinfo, type)->is_row;
+}
+
+bool pgkm_argument_is_bits(FmgrInfo *flinfo, int number)
+{
+    const Oid type = get_fn_expr_argtype(flinfo, number);
+
+    return !is_feature_array(type) && find_cast(flinfo, type)->is_bits;
 }
 
 NullableDatum pgkm_vector_value(FmgrInfo *flinfo, int number, const NullableDatum *value)
