@@ -116,6 +116,8 @@ static void read_tree(Datum composite, MemoryContext context, PgkmTree *tree)
 
     pgkm_model_open(composite, &tree_type, context, &from);
     pgkm_model_read_clusters(&from, &tree->model);
+    if (tree->model.metric == PGKM_HAMMING)
+        pgkm_raise_field(&from, "metric", "be 'l2' or 'cosine'");
     if (!take_parents(pgkm_model_field(&from, "parents"), tree, context == NULL ? CurrentMemoryContext : context))
         pgkm_raise_field(&from, "parents", "hold -1, then for each node an earlier one, with children side by side");
 }
