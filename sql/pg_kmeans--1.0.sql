@@ -275,6 +275,11 @@ AS 'MODULE_PATHNAME', 'pgkm_aggregate_final'
 LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100 SUPPORT pgkm_plan_support;
 COMMENT ON FUNCTION pgkm_final IS 'final function of the aggregate kmeans: clusters the rows';
 
+CREATE FUNCTION pgkm_auto_final(internal) RETURNS kmeans_model
+AS 'MODULE_PATHNAME', 'pgkm_auto_final'
+LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100 SUPPORT pgkm_plan_support;
+COMMENT ON FUNCTION pgkm_auto_final IS 'final function of the aggregate kmeans_auto: clusters the rows';
+
 -- In a parallel plan all rows of a group go from process to process, and the groups are fitted one by one. To the planner
 -- a state is one value, whatever the rows in it. This cost makes such a plan worth while for groups of 10,000 rows or so.
 CREATE FUNCTION pgkm_combine(internal, internal) RETURNS internal
@@ -850,6 +855,16 @@ BEGIN
          '(SFUNC = pgkm_transition, STYPE = internal, SSPACE = -1, FINALFUNC = pgkm_final, FINALFUNC_MODIFY = READ_ONLY,
            COMBINEFUNC = pgkm_combine, SERIALFUNC = pgkm_serialize, DESERIALFUNC = pgkm_deserialize, PARALLEL = SAFE)',
          'k-means clustering of feature vectors: (features, k [, options [, weight]])'),
+        ('FUNCTION', 'pgkm_auto_transition(internal, %1$s, bigint, bigint%2$s)',
+         ARRAY['', ', kmeans_options', ', kmeans_options, double precision'],
+         $$RETURNS internal AS 'MODULE_PATHNAME', 'pgkm_auto_transition' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 1$$,
+         'transition function of the aggregate kmeans_auto: collects a row'),
+        ('AGGREGATE', 'kmeans_auto(features %1$s, k_min bigint, k_max bigint%2$s)',
+         ARRAY['', ', options kmeans_options', ', options kmeans_options, weight double precision'],
+         '(SFUNC = pgkm_auto_transition, STYPE = internal, SSPACE = -1, FINALFUNC = pgkm_auto_final,
+           FINALFUNC_MODIFY = READ_ONLY, COMBINEFUNC = pgkm_combine, SERIALFUNC = pgkm_serialize,
+           DESERIALFUNC = pgkm_deserialize, PARALLEL = SAFE)',
+         'k-means clustering into as many clusters of a range as suit the rows: (features, k_min, k_max [, options [, weight]])'),
         ('FUNCTION', 'kmeans_label(features %1$s, k bigint%2$s)', ARRAY['', ', options kmeans_options'],
          $$RETURNS integer AS 'MODULE_PATHNAME', 'pgkm_kmeans_label' LANGUAGE C IMMUTABLE WINDOW PARALLEL SAFE COST 100$$,
          'cluster of each row in a k-means clustering of its partition'),

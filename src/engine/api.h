@@ -184,10 +184,12 @@ typedef struct PgkmRequest {
     PgkmSettings settings;
     int32_t want_labels;    /* fill PgkmResult.labels. Not PCA */
     int32_t want_distances; /* k-means: fill PgkmResult.distances */
-    /* A sweep of k-means: k, k + 1, ... k_last, each with its quality; no groups, and no arrays in the results.
-     * It ends at the number of rows, or at k where that is more (pgkm_sweep_last). 0: k alone. */
+    /* A sweep of k-means: k, k + 1, ... k_last, each with its quality; groups with `suggest` alone, and no arrays in
+     * the results. It ends at the number of rows, or at k where that is more (pgkm_sweep_last). 0: k alone. */
     int64_t k_last;
-    const int64_t *sweep_k; /* or these k, from k to k_last, each above the one before; NULL: all of the range */
+    int32_t suggest; /* 1: a sweep's one result is the fit of the suggested k, with its arrays; of each group one */
+    const int64_t
+        *sweep_k; /* or these k, from k to k_last, each above the one before; NULL: all of the range. Not of groups */
     int64_t n_sweep;
     int64_t silhouette_rows; /* of a sweep of k-means: rows that silhouettes are of; 0: none; -1: as many as pay.
                               * Of a judgement at least 2 of each cluster that has so many */
@@ -271,7 +273,8 @@ typedef struct PgkmResult {
      * scale are these, and for tol 0. */
     const double *feature_means;
     const double *feature_deviations;
-    PgkmQuality quality; /* of a sweep, and of a judgement all but bic and simplified_silhouette; else NaN */
+    PgkmQuality quality;    /* of a sweep, and of a judgement all but bic and simplified_silhouette; else NaN */
+    const char *suggestion; /* of a sweep: beside the k to take, why: a static string; else NULL */
     /* Of a judgement. */
     const PgkmClusterQuality *clusters;   /* k */
     const PgkmRowSilhouette *silhouettes; /* n, NaN and -1 where a row was not drawn or has none; NULL: none wanted */

@@ -160,7 +160,7 @@ def statement(dice):
     if form == 0:
         return f"SELECT kmeans(f, {k}, {chosen}, w) FROM {source}"
     if form == 1:
-        return f"SELECT g, kmeans(f, {k}) FROM {source} GROUP BY g"
+        return f"SELECT g, kmeans(f, {k}), kmeans_auto(f, 1, {k}) FROM {source} GROUP BY g"
     if form == 2:
         return f"SELECT kmeans_label(f, {k}, {chosen}) OVER (PARTITION BY g) FROM {source}"
     if form == 3:

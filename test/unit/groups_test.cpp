@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <numeric>
 #include <vector>
 
 #include "fit_run.hpp"
@@ -235,6 +236,64 @@ TEST(Sweep, GivesEachFitAndItsQuality)
     request.k = 3;
     request.k_last = 2;
     EXPECT_EQ(FitRun(request).error.status, PGKM_INVALID);
+}
+
+// Of each group the fit of the k that its own sweep suggests; ranges pass what is judged together.
+TEST_F(Groups, HaveTheModelThatTheirSweepSuggests)
+{
+    for (const bool weighted : {false, true}) {
+        std::vector<PgkmGroup> groups;
+        for (std::size_t g = 0; g < values.size(); ++g)
+            groups.push_back({values[g].data(), weighted ? weights[g].data() : nullptr,
+                              static_cast<std::int64_t>(weights[g].size()), 1 + static_cast<std::int64_t>(g % 3)});
+        PgkmRequest together = request_for(values[0], d, 1);
+        together.points.values = nullptr;
+        together.points.n = 0;
+        together.want_labels = together.want_distances = 0;
+        together.groups = groups.data();
+        together.n_groups = static_cast<std::int64_t>(groups.size());
+        together.k_last = 20;
+        together.silhouette_rows = -1;
+        EXPECT_EQ(FitRun(together).error.status, PGKM_INVALID); // all figures are of one group alone
+        together.suggest = 1;
+        together.settings.cpu_threads = 3;
+        const FitRun all(together);
+        ASSERT_EQ(all.error.status, PGKM_OK) << all.error.text;
+        std::int64_t most = 0;
+        for (std::size_t g = 0; g < groups.size(); ++g) {
+            PgkmRequest alone = request_for(values[g], d, groups[g].k);
+            alone.points.weights = groups[g].weights;
+            alone.want_labels = 0;
+            alone.k_last = 20;
+            alone.silhouette_rows = -1;
+            const FitRun sweep(alone);
+            std::int64_t suggested = 0, suggestions = 0;
+            PgkmResult result;
+            for (std::int64_t i = 0; sweep.get(i, result) == PGKM_OK; ++i) {
+                suggested = result.suggestion != nullptr ? i : suggested;
+                suggestions += result.suggestion != nullptr ? 1 : 0;
+            }
+            const double mass = weighted ? std::accumulate(weights[g].begin(), weights[g].end(), 0.0)
+                                         : static_cast<double>(groups[g].n); // as many clusters have no index
+            EXPECT_EQ(suggestions, mass > static_cast<double>(groups[g].k) ? 1 : 0) << g;
+            ASSERT_EQ(all.get(static_cast<std::int64_t>(g), result), PGKM_OK);
+            EXPECT_EQ(result.labels, nullptr);
+            alone.suggest = 1; // the same without groups
+            const FitRun one(alone);
+            alone.k += suggested;
+            alone.k_last = alone.suggest = 0;
+            const FitRun fit(alone);
+            most = std::max(most, alone.k);
+            for (const PgkmResult &expected : {one.result, fit.result}) {
+                ASSERT_EQ(result.k, expected.k) << g;
+                EXPECT_EQ(result.inertia, expected.inertia) << g;
+                EXPECT_TRUE(std::equal(result.centroids, result.centroids + result.k * d, expected.centroids)) << g;
+                EXPECT_TRUE(std::equal(result.sizes, result.sizes + result.k, expected.sizes)) << g;
+                EXPECT_TRUE(std::equal(result.feature_means, result.feature_means + d, expected.feature_means)) << g;
+            }
+        }
+        EXPECT_GT(most, 9);
+    }
 }
 
 // Six rows cannot be more than six clusters: there it ends, whatever was asked for.

@@ -120,7 +120,7 @@ std::uint64_t estimate_of(const Algorithm &algorithm, const PgkmRequest &request
 {
     double bytes = 0.0, rows = 0.0;
     for (PgkmGroup group : groups_of(request)) {
-        const std::int64_t k = std::max(request.k, std::min(request.k_last, group.n));
+        const std::int64_t k = sweep_last(request, group);
         if (is_spread(request))
             bytes += nodes::bytes_of_draws(group.n, k, request.points.d);
         if (request.stream != nullptr)

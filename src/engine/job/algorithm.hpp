@@ -2,6 +2,7 @@
 // loads the rows or finds them loaded, and falls back to the CPU.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -62,6 +63,24 @@ void check_group(const Algorithm &algorithm, const PgkmRequest &request, const P
 
 // The groups of a request: its own, or its points as the only one, with those of other servers.
 std::vector<PgkmGroup> groups_of(const PgkmRequest &request);
+
+// How many k a sweep fits of a group, k number i, and the last of them.
+inline std::int64_t sweep_count(const PgkmRequest &request, const PgkmGroup &group)
+{
+    const std::int64_t last = std::max(group.k, std::min(request.k_last, group.n));
+    const std::int64_t *const list = request.sweep_k;
+    return list == nullptr ? last - group.k + 1 : std::upper_bound(list, list + request.n_sweep, last) - list;
+}
+
+inline std::int64_t sweep_k(const PgkmRequest &request, const PgkmGroup &group, std::int64_t i)
+{
+    return request.sweep_k == nullptr ? group.k + i : request.sweep_k[i];
+}
+
+inline std::int64_t sweep_last(const PgkmRequest &request, const PgkmGroup &group)
+{
+    return sweep_k(request, group, sweep_count(request, group) - 1);
+}
 
 // Whether the job never sees all rows: other servers hold some, or they come chunk by chunk.
 inline bool is_spread(const PgkmRequest &request)

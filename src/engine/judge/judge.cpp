@@ -65,7 +65,8 @@ Sample draw(const LabelledRows &rows, const std::vector<std::int64_t> &sizes, st
 void take_silhouettes(const LabelledRows &rows, const Sample &sample, double reach, Judgement &judgement)
 {
     Model &model = judgement.model;
-    const std::vector<PgkmRowSilhouette> found = silhouettes(rows, sample.rows, reach, model.masses);
+    const std::vector<PgkmRowSilhouette> found =
+        silhouettes(rows.points, {{rows.labels, model.masses}}, sample.rows, reach, rows.pool, rows.poll);
     const double mass = mass_of_all(model.masses);
     double mean = 0.0, variance = 0.0;
     for (std::size_t j = 0; j < at(model.k); ++j) {
@@ -138,7 +139,7 @@ std::unique_ptr<Models> fit(const PgkmRequest &request, Workplace *place, Monito
         found->clusters.push_back({model.masses[j], ratios[j], NAN, NAN});
     if (const std::int64_t wanted = silhouette_rows(request, model.n); wanted > 0) {
         found->silhouettes.resize(at(model.n), {NAN, -1});
-        if (has_silhouette(labelled, model.masses))
+        if (has_silhouette(model.masses))
             take_silhouettes(labelled, draw(labelled, model.sizes, wanted, request.kmeans.seed),
                              reach_of(rows->groups()[0], rows->d(), monitor), *found);
     }

@@ -30,6 +30,7 @@ class ClusterModels : public Models {
         result->n_iter = model.n_iter;
         result->converged = model.converged ? 1 : 0;
         result->quality = model.quality;
+        result->suggestion = model.suggestion;
         result->centroids = model.centroids.data();
         result->sizes = model.sizes.data();
         result->within_ss = model.within_ss.data();
@@ -91,7 +92,7 @@ void check_sizes(const PgkmRequest &request, const PgkmGroup &group)
         throw Error(PGKM_UNSUPPORTED, "options min_size and max_size are not for rows of several servers");
     size_bounds(request.kmeans, group.n, group.k);
     if (request.k_last != 0)
-        size_bounds(request.kmeans, group.n, pgkm_sweep_last(&request));
+        size_bounds(request.kmeans, group.n, sweep_last(request, group));
 }
 
 void check_bits(const PgkmRequest &request)
@@ -126,9 +127,9 @@ void check(const PgkmRequest &request, const PgkmGroup &group)
         check_sizes(request, group);
     if (request.k_last == 0)
         return;
-    if (request.n_groups > 0 || centroids_are_given(request.kmeans))
+    if ((request.n_groups > 0 && request.suggest == 0) || centroids_are_given(request.kmeans))
         throw Error(PGKM_INVALID, "a sweep has neither groups nor given centroids");
-    if (request.k_last < request.k || (request.sweep_k != nullptr && request.n_sweep < 1))
+    if (request.k_last < group.k || (request.sweep_k != nullptr && (request.n_sweep < 1 || request.n_groups > 0)))
         throw Error(PGKM_INVALID, "a sweep must not end before it begins");
     check_options(request.kmeans, request.k_last, request.points.d);
 }
@@ -143,17 +144,15 @@ const Algorithm kmeans = {
 
 int64_t pgkm_sweep_count(const PgkmRequest *request)
 {
-    const int64_t last = std::max(request->k, std::min(request->k_last, pgkm::groups_of(*request)[0].n));
-    const int64_t *const list = request->sweep_k;
-    return list == nullptr ? last - request->k + 1 : std::upper_bound(list, list + request->n_sweep, last) - list;
+    return pgkm::sweep_count(*request, pgkm::groups_of(*request)[0]);
 }
 
 int64_t pgkm_sweep_k(const PgkmRequest *request, int64_t i)
 {
-    return request->sweep_k == nullptr ? request->k + i : request->sweep_k[i];
+    return pgkm::sweep_k(*request, pgkm::groups_of(*request)[0], i);
 }
 
 int64_t pgkm_sweep_last(const PgkmRequest *request)
 {
-    return pgkm_sweep_k(request, pgkm_sweep_count(request) - 1);
+    return pgkm::sweep_last(*request, pgkm::groups_of(*request)[0]);
 }

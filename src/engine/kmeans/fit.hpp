@@ -24,6 +24,7 @@ struct Figures {
     std::int32_t n_iter = 0;
     bool converged = false;
     PgkmQuality quality = no_quality;
+    const char *suggestion = nullptr;
 };
 
 struct Model : Figures {

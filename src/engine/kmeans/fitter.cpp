@@ -170,8 +170,9 @@ class Fitter {
 
     PgkmInit init(std::size_t problem)
     {
+        const std::int64_t k = task_.init_k != 0 ? task_.init_k : task_.k[problem % task_.k.size()];
         return init_of(task_.options, static_cast<double>(problems()[problem].n_rows), rows_.d(),
-                       static_cast<double>(task_.k[problem % task_.k.size()]));
+                       static_cast<double>(k));
     }
 
     // Where a sample has too few distinct rows, all rows are taken.
@@ -195,7 +196,8 @@ class Fitter {
         fits_.problems.assign(fits * restarts, {});
         fits_.centroids.resize(fits * restarts);
         for (std::size_t p = 0; p < fits * restarts; ++p) {
-            const LoadedGroup &group = rows_.groups()[rows_.groups().size() == 1 ? 0 : p % fits];
+            const std::size_t place = task_.groups.empty() ? p % fits : task_.groups[p % fits];
+            const LoadedGroup &group = rows_.groups()[rows_.groups().size() == 1 ? 0 : place];
             const std::int64_t k = task_.k[p % fits];
             PgkmProblem &problem = fits_.problems[p];
             problem.first_row = group.first_row;

@@ -19,6 +19,8 @@ struct FitTask {
     bool want_means = false;  // and masses
     const std::int32_t *labels = nullptr; // of the only group's rows, 0 .. k - 1: they are not sought, centroids are
                                           // the means of their rows
+    std::vector<std::size_t> groups = {}; // the group of each k; empty: each group in its turn, or the only one
+    std::int64_t init_k = 0;              // what is chosen by k suits one fit of so many clusters; 0: each by itself
 };
 
 // One model for each k; all groups go to the backend together. Throws Error.

@@ -15,7 +15,11 @@ inline constexpr double cost_of_root = 16.0;
 // servers.
 std::int64_t silhouette_rows(const PgkmRequest &request, std::int64_t n);
 
-// The figures of one k after the other, up to the last that differs, with their quality.
+// How many fits of a group have their silhouettes taken from the same distances. Their labels are kept so long.
+std::int64_t judged_together(const PgkmRequest &request);
+
+// The figures of one k after the other, up to the last that differs, with their quality, and one of them suggested. Or
+// the suggested model of each group, without labels. Throws Error.
 std::vector<Model> sweep(Workplace &place, const LoadedRows &rows, FitTask task, const PgkmRequest &request,
                          Monitor &monitor);
 

@@ -58,14 +58,19 @@ double bytes_of_sizes(const Shape &fit)
     return fit.n * 96.0 + fit.k * (64.0 * fit.k + 100.0 * std::min(fit.k, 256.0));
 }
 
-// Figures of all fits; the order of rows, of which silhouettes take a sample, and each thread's sums of distances.
-double bytes_of_sweep(const PgkmRequest &request, const Shape &fit)
+// Figures of all fits, and the models that may be suggested; the order of rows, of which silhouettes take a sample, the
+// labels of fits that are judged together, and each thread's sums of distances.
+double bytes_of_sweep(const PgkmRequest &request, const PgkmGroup &group, const Shape &fit)
 {
-    const double figures = static_cast<double>(pgkm_sweep_count(&request) - 1) * sizeof(Model);
+    const double figures = static_cast<double>(sweep_count(request, group) - 1) * sizeof(Model);
+    const double together = static_cast<double>(judged_together(request));
+    const double models = request.suggest == 0 ? 0.0 : (together + 3.0) * fit.k * (8.0 * fit.d + 16.0);
     if (request.silhouette_rows == 0 || is_spread(request))
-        return figures;
-    const int threads = silhouette_threads(pgkm_cpu_threads(&request.settings), static_cast<std::int64_t>(fit.k));
-    return figures + fit.n * bytes_per_ordered_row + silhouette_bytes_per_cluster * fit.k * threads;
+        return figures + models;
+    const double clusters = together * fit.k;
+    const int threads = silhouette_threads(pgkm_cpu_threads(&request.settings), static_cast<std::int64_t>(clusters));
+    return figures + models + fit.n * (bytes_per_ordered_row + 4.0 * together) +
+           silhouette_bytes_per_cluster * clusters * (request.n_groups > 0 ? 1 : threads);
 }
 
 // A round of the search that `refine` asks for: iterations, two assignments, the join.
@@ -85,7 +90,7 @@ bool is_plain(const PgkmOptions &options)
 PgkmOptions settled_options(const PgkmRequest &request, const PgkmGroup &group)
 {
     PgkmOptions options = request.kmeans;
-    const std::int64_t most = request.k_last == 0 ? group.k : pgkm_sweep_last(&request);
+    const std::int64_t most = request.k_last == 0 ? group.k : sweep_last(request, group);
     options.init = init_of(options, static_cast<double>(group.n), request.points.d, static_cast<double>(most));
     return options;
 }
@@ -98,8 +103,8 @@ struct Fits {
 
 Fits fits_of(const PgkmRequest &request, const PgkmGroup &group)
 {
-    const std::int64_t count = request.k_last == 0 ? 1 : pgkm_sweep_count(&request);
-    const std::int64_t middle = request.k_last == 0 ? group.k : pgkm_sweep_k(&request, (count - 1) / 2);
+    const std::int64_t count = request.k_last == 0 ? 1 : sweep_count(request, group);
+    const std::int64_t middle = request.k_last == 0 ? group.k : sweep_k(request, group, (count - 1) / 2);
     return {static_cast<double>(count), shape_of({nullptr, nullptr, group.n, middle}, request.points.d)};
 }
 
@@ -190,7 +195,8 @@ Work work_of_clusters(const PgkmRequest &request, const PgkmGroup &group)
     const PgkmOptions options = settled_options(request, group);
     const auto [fits, fit] = fits_of(request, group);
     const double refined = options.refine == 0 ? 0.0 : usual_iterations;
-    const double silhouettes = static_cast<double>(silhouette_rows(request, group.n));
+    const double silhouettes = static_cast<double>(silhouette_rows(request, group.n)) /
+                               static_cast<double>(request.k_last == 0 ? 1 : judged_together(request));
     const double rounds = std::min<double>(options.max_iter, usual_iterations) + trials(fit) + refined;
     return {time_of(fits * distances(fit) * rounds * options.n_init),
             time_of(fits * (operations_of_fit(fit, options) + (request.k_last == 0 ? 0.0 : quality(fit, silhouettes)))),
@@ -200,9 +206,9 @@ Work work_of_clusters(const PgkmRequest &request, const PgkmGroup &group)
 
 double bytes_of_clusters(const PgkmRequest &request, const PgkmGroup &group)
 {
-    const std::int64_t most = request.k_last == 0 ? group.k : pgkm_sweep_last(&request);
+    const std::int64_t most = request.k_last == 0 ? group.k : sweep_last(request, group);
     const Shape fit = shape_of({nullptr, nullptr, group.n, most}, request.points.d);
-    const double swept = request.k_last == 0 ? 0.0 : bytes_of_sweep(request, fit);
+    const double swept = request.k_last == 0 ? 0.0 : bytes_of_sweep(request, group, fit);
     // Groups are copied anyway.
     const bool in_batches = request.kmeans.batch_size > 0;
     const bool copied = (are_transformed(request.kmeans) && request.n_groups == 0) || in_batches;

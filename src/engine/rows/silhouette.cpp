@@ -2,7 +2,6 @@
 #include "engine/rows/silhouette.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "numeric/contract.hpp"
@@ -20,15 +19,59 @@ constexpr std::int64_t values_per_poll = 1 << 19;
 // Sums of more would take too much memory.
 constexpr std::int64_t clusters_of_all_threads = 1 << 16;
 
-using Lanes = std::array<double, lanes>;
+// Squared distances of a row to those of the sample, which lie feature by feature. Products are not fused: the same
+// bits with any instructions.
+template <typename T>
+__attribute__((always_inline)) inline void squares_of(const T *row, const double *features, std::size_t d,
+                                                      double *squares)
+{
+    double sums[lanes] = {};
+    for (std::size_t f = 0; f < d; ++f)
+        for (std::size_t l = 0; l < lanes; ++l) {
+            const double difference = static_cast<double>(row[f]) - features[f * lanes + l];
+            sums[l] += difference * difference;
+        }
+    std::copy(sums, sums + lanes, squares);
+}
+
+template <typename T>
+void squares_portable(const T *row, const double *features, std::size_t d, double *squares)
+{
+    squares_of(row, features, d, squares);
+}
+
+#if defined(__x86_64__)
+template <typename T>
+__attribute__((target("avx2"))) void squares_avx2(const T *row, const double *features, std::size_t d, double *squares)
+{
+    squares_of(row, features, d, squares);
+}
+#endif
+
+template <typename T>
+auto best_squares()
+{
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2"))
+        return squares_avx2<T>;
+#endif
+    return squares_portable<T>;
+}
+
+// A labelling of the rows, and the place of its clusters among the sums of all.
+struct Sums {
+    const Labelling &labelling;
+    std::size_t first;
+};
 
 template <typename T>
 class Pass {
   public:
-    // Over rows `sample`, at most as many as there are lanes.
-    Pass(const LabelledRows &rows, const std::int64_t *sample, std::size_t count)
-        : rows_(rows), d_(at(rows.points.d)), values_(static_cast<const T *>(rows.points.values)),
-          features_(d_ * lanes), partial_(at(rows.k) * lanes), totals_(at(rows.k) * lanes)
+    // Over rows `sample`, at most as many as there are lanes; k clusters of all labellings.
+    Pass(const PgkmPoints &points, const std::vector<Sums> &labellings, std::size_t k, const std::int64_t *sample,
+         std::size_t count)
+        : points_(points), labellings_(labellings), d_(at(points.d)), values_(static_cast<const T *>(points.values)),
+          features_(d_ * lanes), partial_(k * lanes), totals_(k * lanes)
     {
         for (std::size_t l = 0; l < lanes; ++l) // lanes that are left over repeat the first
             for (std::size_t f = 0; f < d_; ++f)
@@ -36,12 +79,12 @@ class Pass {
     }
 
     // Sums of weighted distances times `scale`.
-    void run(double scale)
+    void run(double scale, const std::function<void()> &poll)
     {
-        const std::int64_t rows_per_poll = values_per_poll / rows_.points.d + 1;
-        for (std::int64_t first = 0; first < rows_.points.n; first += rows_per_poll) {
-            rows_.poll();
-            const std::int64_t last = std::min(first + rows_per_poll, rows_.points.n);
+        const std::int64_t rows_per_poll = values_per_poll / points_.d + 1;
+        for (std::int64_t first = 0; first < points_.n; first += rows_per_poll) {
+            poll();
+            const std::int64_t last = std::min(first + rows_per_poll, points_.n);
             for (std::int64_t i = first; i < last; ++i) {
                 add(i, scale);
                 if ((i + 1) % partial_sum_length == 0)
@@ -51,25 +94,22 @@ class Pass {
         flush();
     }
 
-    double total(std::int32_t cluster, std::size_t lane) const
-    {
-        return to_double(totals_[at(cluster) * lanes + lane]);
-    }
+    double total(std::size_t cluster, std::size_t lane) const { return to_double(totals_[cluster * lanes + lane]); }
 
   private:
     void add(std::int64_t i, double scale)
     {
-        const T *const row = values_ + at(i) * d_;
-        Lanes squares = {};
-        for (std::size_t f = 0; f < d_; ++f)
-            for (std::size_t l = 0; l < lanes; ++l) {
-                const double difference = static_cast<double>(row[f]) - features_[f * lanes + l];
-                squares[l] += difference * difference;
-            }
-        const double weight = rows_.points.weights == nullptr ? 1.0 : rows_.points.weights[i];
-        std::int64_t *const to = partial_.data() + at(rows_.labels[i]) * lanes;
+        double squares[lanes];
+        squares_(values_ + at(i) * d_, features_.data(), d_, squares);
+        const double weight = points_.weights == nullptr ? 1.0 : points_.weights[i];
+        std::int64_t parts[lanes];
         for (std::size_t l = 0; l < lanes; ++l)
-            to[l] += static_cast<std::int64_t>(std::sqrt(squares[l]) * weight * scale + 0.5);
+            parts[l] = static_cast<std::int64_t>(std::sqrt(squares[l]) * weight * scale + 0.5);
+        for (const Sums &sums : labellings_) {
+            std::int64_t *const to = partial_.data() + (sums.first + at(sums.labelling.labels[i])) * lanes;
+            for (std::size_t l = 0; l < lanes; ++l)
+                to[l] += parts[l];
+        }
     }
 
     void flush()
@@ -80,9 +120,11 @@ class Pass {
         }
     }
 
-    const LabelledRows &rows_;
+    const PgkmPoints &points_;
+    const std::vector<Sums> &labellings_;
     const std::size_t d_;
     const T *const values_;
+    void (*const squares_)(const T *, const double *, std::size_t, double *) = best_squares<T>();
     std::vector<double> features_; // of the sample: d x lanes
     std::vector<std::int64_t> partial_;
     std::vector<Int128> totals_; // k x lanes
@@ -106,19 +148,25 @@ PgkmRowSilhouette silhouette(const Sum &sum, std::int32_t own, const std::vector
 }
 
 template <typename T>
-std::vector<PgkmRowSilhouette> silhouettes_of(const LabelledRows &rows, const std::vector<std::int64_t> &sample,
-                                              double reach, const std::vector<double> &masses)
+std::vector<PgkmRowSilhouette> silhouettes_of(const PgkmPoints &points, const std::vector<Sums> &labellings,
+                                              std::size_t k, const std::vector<std::int64_t> &sample, double reach,
+                                              ThreadPool &pool, const std::function<void()> &poll)
 {
     const double scale = power_of_two(scale_exponent(reach));
-    std::vector<PgkmRowSilhouette> found(sample.size());
+    std::vector<PgkmRowSilhouette> found(labellings.size() * sample.size());
     const auto tasks = static_cast<std::int64_t>((sample.size() + lanes - 1) / lanes);
-    parallel_for(rows.pool, tasks, silhouette_threads(rows.pool.size(), rows.k), [&](std::int64_t task, int) {
+    const auto threads = silhouette_threads(pool.size(), static_cast<std::int64_t>(k));
+    parallel_for(pool, tasks, threads, [&](std::int64_t task, int) {
         const std::size_t first = at(task) * lanes, count = std::min(lanes, sample.size() - first);
-        Pass<T> pass(rows, sample.data() + first, count);
-        pass.run(scale);
-        for (std::size_t l = 0; l < count; ++l)
-            found[first + l] = silhouette([&](std::int32_t j) { return pass.total(j, l) / scale; },
-                                          rows.labels[sample[first + l]], masses);
+        Pass<T> pass(points, labellings, k, sample.data() + first, count);
+        pass.run(scale, poll);
+        for (std::size_t m = 0; m < labellings.size(); ++m) {
+            const auto &[labelling, place] = labellings[m];
+            for (std::size_t l = 0; l < count; ++l)
+                found[m * sample.size() + first + l] =
+                    silhouette([&, from = place](std::int32_t j) { return pass.total(from + at(j), l) / scale; },
+                               labelling.labels[sample[first + l]], labelling.masses);
+        }
     });
     return found;
 }
@@ -127,19 +175,27 @@ std::vector<PgkmRowSilhouette> silhouettes_of(const LabelledRows &rows, const st
 
 int silhouette_threads(int threads, std::int64_t k)
 {
-    return static_cast<int>(std::clamp(clusters_of_all_threads / k, std::int64_t{1}, std::int64_t{threads}));
+    return static_cast<int>(
+        std::clamp(clusters_of_all_threads / std::max(k, std::int64_t{1}), std::int64_t{1}, std::int64_t{threads}));
 }
 
-bool has_silhouette(const LabelledRows &rows, const std::vector<double> &masses)
+bool has_silhouette(const std::vector<double> &masses)
 {
-    return rows.k >= 2 && rows.k < mass_of_all(masses);
+    return masses.size() >= 2 && static_cast<double>(masses.size()) < mass_of_all(masses);
 }
 
-std::vector<PgkmRowSilhouette> silhouettes(const LabelledRows &rows, const std::vector<std::int64_t> &sample,
-                                           double reach, const std::vector<double> &masses)
+std::vector<PgkmRowSilhouette> silhouettes(const PgkmPoints &points, const std::vector<Labelling> &labellings,
+                                           const std::vector<std::int64_t> &sample, double reach, ThreadPool &pool,
+                                           const std::function<void()> &poll)
 {
-    return rows.points.element == PGKM_FLOAT32 ? silhouettes_of<float>(rows, sample, reach, masses)
-                                               : silhouettes_of<double>(rows, sample, reach, masses);
+    std::vector<Sums> sums;
+    std::size_t k = 0;
+    for (const Labelling &labelling : labellings) {
+        sums.push_back({labelling, k});
+        k += labelling.masses.size();
+    }
+    return points.element == PGKM_FLOAT32 ? silhouettes_of<float>(points, sums, k, sample, reach, pool, poll)
+                                          : silhouettes_of<double>(points, sums, k, sample, reach, pool, poll);
 }
 
 Silhouette mean_silhouette(const PgkmPoints &points, std::span<const std::int64_t> sample,

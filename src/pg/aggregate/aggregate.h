@@ -1,5 +1,5 @@
 /*
- * aggregate.h - the transition state of the aggregates kmeans and gmm.
+ * aggregate.h - the transition state of the aggregates kmeans, kmeans_auto and gmm.
  */
 #ifndef PGKM_PG_AGGREGATE_AGGREGATE_H
 #define PGKM_PG_AGGREGATE_AGGREGATE_H

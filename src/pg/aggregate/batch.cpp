@@ -75,7 +75,7 @@ static bool is_large(const AggregateState *state)
 static bool may_join(const AggregateState *a, const AggregateState *b)
 {
     return a->rows->element == b->rows->element && a->rows->d == b->rows->d && a->rows->weighted == b->rows->weighted &&
-           !is_large(b) && pgkm_group_same_options(&a->group, &b->group);
+           a->group.k_last == b->group.k_last && !is_large(b) && pgkm_group_same_options(&a->group, &b->group);
 }
 
 /* States chosen for one call. */
@@ -166,7 +166,7 @@ static void fit(Batch *batch, MemoryContext context)
 
     batch->request.groups = batch->groups;
     batch->request.n_groups = batch->n;
-    pgkm_aggregate_run(batch->states[0]->group.kind->name, &batch->request, context, &holder);
+    pgkm_aggregate_run(pgkm_group_function(&batch->states[0]->group), &batch->request, context, &holder);
     for (int64 i = 0; i < batch->n; ++i) {
         batch->states[i]->holder = holder;
         batch->states[i]->place = i;

@@ -1,5 +1,5 @@
 /*
- * final.cpp - pgkm_final and pgkm_gmm_final: the fits of what the aggregates collected.
+ * final.cpp - pgkm_final, pgkm_auto_final and pgkm_gmm_final: the fits of what the aggregates collected.
  */
 #include "pg/aggregate/aggregate.h"
 
@@ -16,6 +16,7 @@ extern "C" {
 
 PG_FUNCTION_INFO_V1(pgkm_aggregate_final);
 PG_FUNCTION_INFO_V1(pgkm_gmm_final);
+PG_FUNCTION_INFO_V1(pgkm_auto_final);
 }
 
 /* What a final function keeps from group to group, in fn_extra. */
@@ -72,6 +73,9 @@ void pgkm_group_request(const PgkmGroupArguments *group, const PgkmRows *rows, P
     request->algorithm = group->kind->algorithm;
     request->points = pgkm_rows_points(rows);
     request->k = group->k;
+    request->k_last = group->k_last;
+    request->suggest = group->k_last != 0;
+    request->silhouette_rows = request->suggest != 0 ? -1 : 0;
     *fit_options(request) = group->options;
 }
 
@@ -120,7 +124,8 @@ static void fit_state(FunctionCallInfo fcinfo, AggregateState *state, const Pgkm
     if (pgkm_batch_fit(fcinfo, state))
         pgkm_result_of(state->holder, state->place, result);
     else
-        *result = *pgkm_aggregate_run(state->group.kind->name, request, state->rows->context, &state->holder);
+        *result =
+            *pgkm_aggregate_run(pgkm_group_function(&state->group), request, state->rows->context, &state->holder);
     count_fit(fcinfo, request, result, cache);
 }
 
@@ -131,7 +136,7 @@ static void fit_state(FunctionCallInfo fcinfo, AggregateState *state, const Pgkm
  *   return the model of a fit of the state's rows; the state stays as it is, so that a
  *   window frame may go on growing. Groups of a hash table are fitted together.
  */
-static Datum finish(FunctionCallInfo fcinfo, const FitKind *kind)
+static Datum finish(FunctionCallInfo fcinfo, const FitKind *kind, bool of_range = false)
 {
     pgkm_aggregate_context(fcinfo);
     if (PG_ARGISNULL(0))
@@ -142,10 +147,10 @@ static Datum finish(FunctionCallInfo fcinfo, const FitKind *kind)
     PgkmRequest request;
     PgkmResult result;
 
-    if (state->group.kind != kind) /* one that was read from bytes */
+    if (state->group.kind != kind || (state->group.k_last != 0) != of_range) /* one that was read from bytes */
         pgkm_raise_state("It belongs to another aggregate.");
     pgkm_group_request(&state->group, state->rows, &request);
-    kind->check_size(&request, request.k, request.points.n);
+    kind->check_size(&request, Max(request.k, request.k_last), request.points.n);
     check_group(fcinfo, &request);
     fit_state(fcinfo, state, &request, cache, &result);
 
@@ -164,4 +169,10 @@ Datum pgkm_aggregate_final(PG_FUNCTION_ARGS)
 Datum pgkm_gmm_final(PG_FUNCTION_ARGS)
 {
     return finish(fcinfo, &gmm_kind);
+}
+
+/* pgkm_auto_final: the model of the k that a sweep of the range suggests. */
+Datum pgkm_auto_final(PG_FUNCTION_ARGS)
+{
+    return finish(fcinfo, &kmeans_kind, true);
 }

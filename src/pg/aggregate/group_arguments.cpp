@@ -14,14 +14,22 @@ static struct varlena *flat_options(Datum options)
     return pg_detoast_datum_packed((struct varlena *)DatumGetPointer(options));
 }
 
+const char *pgkm_group_function(const PgkmGroupArguments *group)
+{
+    return group->k_last != 0 ? "kmeans_auto" : group->kind->name;
+}
+
 void pgkm_group_begin(PgkmGroupArguments *group, const FitKind *kind, MemoryContext context, const NullableDatum *k,
-                      const NullableDatum *options, bool constant_options)
+                      const NullableDatum *k_max, const NullableDatum *options, bool constant_options)
 {
     const MemoryContext caller = MemoryContextSwitchTo(context);
 
     memset(group, 0, sizeof *group);
     group->kind = kind;
-    group->k = pgkm_check_k(k);
+    if (k_max != NULL)
+        pgkm_check_range(k, k_max, &group->k, &group->k_last);
+    else
+        group->k = pgkm_check_k(k);
     group->constant_options = constant_options;
     group->given = *options;
     if (!options->isnull) {
@@ -31,15 +39,23 @@ void pgkm_group_begin(PgkmGroupArguments *group, const FitKind *kind, MemoryCont
         group->given.value = constant_options ? flat : datumCopy(flat, false, -1);
     }
     pgkm_options_read(kind->options, &group->given, NULL, &group->options);
+    for (const char *const *option = kind->of_one_k; k_max != NULL && *option != NULL; ++option)
+        pgkm_options_refuse(kind->options, &group->options, *option, pgkm_group_function(group));
     MemoryContextSwitchTo(caller);
 }
 
-static void check_k(int64 a, int64 b)
+static void check_same_k(const char *name, int64 a, int64 b)
 {
     if (a != b)
-        ereport(ERROR,
-                (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                 errmsg("k must be the same for all rows of a group, not %lld and %lld", (long long)a, (long long)b)));
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("%s must be the same for all rows of a group, not %lld and %lld", name, (long long)a,
+                               (long long)b)));
+}
+
+static void check_k(const PgkmGroupArguments *group, int64 k, int64 k_last)
+{
+    check_same_k(group->k_last != 0 ? "k_min" : "k", group->k, k);
+    check_same_k("k_max", group->k_last, k_last);
 }
 
 void pgkm_check_options(const FitKind *kind, const void *options, const void *other)
@@ -66,10 +82,20 @@ static void compare_options(const PgkmGroupArguments *group, const NullableDatum
     pgkm_check_options(group->kind, &group->options, &other);
 }
 
-void pgkm_group_check(const PgkmGroupArguments *group, const NullableDatum *k, const NullableDatum *options)
+void pgkm_group_check(const PgkmGroupArguments *group, const NullableDatum *k, const NullableDatum *k_max,
+                      const NullableDatum *options)
 {
-    if (unlikely(k->isnull || DatumGetInt64(k->value) != group->k))
-        check_k(group->k, pgkm_check_k(k));
+    const auto same = [](const NullableDatum *a, int64 b) { return !a->isnull && DatumGetInt64(a->value) == b; };
+
+    if (unlikely(!same(k, group->k) || (k_max != NULL && !same(k_max, group->k_last)))) {
+        PgkmGroupArguments other = {};
+
+        if (k_max != NULL)
+            pgkm_check_range(k, k_max, &other.k, &other.k_last);
+        else
+            other.k = pgkm_check_k(k);
+        check_k(group, other.k, other.k_last);
+    }
     if (!group->constant_options)
         compare_options(group, options);
 }
@@ -81,7 +107,7 @@ bool pgkm_group_same_options(const PgkmGroupArguments *a, const PgkmGroupArgumen
 
 void pgkm_group_check_equal(const PgkmGroupArguments *a, const PgkmGroupArguments *b)
 {
-    check_k(a->k, b->k);
+    check_k(a, b->k, b->k_last);
     pgkm_check_options(a->kind, &a->options, &b->options);
 }
 

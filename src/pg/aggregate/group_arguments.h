@@ -1,5 +1,5 @@
 /*
- * group_arguments.h - k and the options of a group of rows: every row brings them along, all
+ * group_arguments.h - k, or a range of it, and the options of a group of rows: every row brings them along, all
  * rows must bring the same.
  */
 #ifndef PGKM_PG_GROUP_ARGUMENTS_H
@@ -15,18 +15,24 @@ extern "C" {
 struct PgkmGroupArguments {
     const FitKind *kind;
     int64 k;
+    int64 k_last;        /* of a range that begins with k, of which the fit suggests one; 0: k alone */
     NullableDatum given; /* the options as the first row has them, in plain bytes */
     PgkmAnyOptions options;
     bool constant_options; /* the query cannot change them from row to row */
 };
 
-/* Takes the first row's arguments over; what is kept goes to `context`, but for constant options. Errors as of
- * pgkm_check_k and pgkm_options_read. */
+/* Takes the first row's arguments over; what is kept goes to `context`, but for constant options. With k_max, which may
+ * be NULL, k is the k_min of a range. Errors as of pgkm_check_k, pgkm_check_range and pgkm_options_read; 22023 for
+ * options that a range cannot have. */
 void pgkm_group_begin(PgkmGroupArguments *group, const FitKind *kind, MemoryContext context, const NullableDatum *k,
-                      const NullableDatum *options, bool constant_options);
+                      const NullableDatum *k_max, const NullableDatum *options, bool constant_options);
 
 /* Checks a later row's: 22023 when they differ. */
-void pgkm_group_check(const PgkmGroupArguments *group, const NullableDatum *k, const NullableDatum *options);
+void pgkm_group_check(const PgkmGroupArguments *group, const NullableDatum *k, const NullableDatum *k_max,
+                      const NullableDatum *options);
+
+/* The name of the aggregate that has such arguments. */
+const char *pgkm_group_function(const PgkmGroupArguments *group);
 
 /* 22023 unless the options of two rows of a group, as structs of the engine, are the same. */
 void pgkm_check_options(const FitKind *kind, const void *options, const void *other);

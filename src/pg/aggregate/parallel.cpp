@@ -1,5 +1,5 @@
 /*
- * parallel.cpp - states of the aggregates kmeans and gmm between processes: merged,
+ * parallel.cpp - states of the aggregates kmeans, kmeans_auto and gmm between processes: merged,
  * written and read again.
  */
 #include "pg/aggregate/aggregate.h"
@@ -24,7 +24,7 @@ PG_FUNCTION_INFO_V1(pgkm_aggregate_deserialize);
 }
 
 /* Raise it when the head or what follows it changes. */
-#define SERIAL_VERSION 3
+#define SERIAL_VERSION 4
 #define SERIAL_MAGIC 0x706b6d73
 
 /* Fewer bytes of rows are copied faster than they are left in shared memory. */
@@ -51,6 +51,7 @@ struct SerialHead {
     int64 n;        /* rows that follow */
     SharedRows shared;
     int64 options_bytes; /* 0: they are NULL */
+    int64 k_last;
 };
 
 /* What the deserialization function makes, for the combine function alone: `rows` are not to be grown or cleared. */
@@ -75,8 +76,10 @@ static AggregateState *copy_state(MemoryContext context, const AggregateState *f
 {
     AggregateState *const state = (AggregateState *)MemoryContextAllocZero(context, sizeof(AggregateState));
     const NullableDatum k = {Int64GetDatum(from->group.k), false};
+    const NullableDatum k_max = {Int64GetDatum(from->group.k_last), false};
 
-    pgkm_group_begin(&state->group, from->group.kind, context, &k, &from->group.given, false);
+    pgkm_group_begin(&state->group, from->group.kind, context, &k, from->group.k_last != 0 ? &k_max : NULL,
+                     &from->group.given, false);
     state->rows = pgkm_rows_create(context, from->rows->element, from->rows->d, from->rows->weighted);
     return state;
 }
@@ -184,6 +187,7 @@ Datum pgkm_aggregate_serialize(PG_FUNCTION_ARGS)
     head.head_size = sizeof head;
     head.size = size - VARHDRSZ;
     head.k = state->group.k;
+    head.k_last = state->group.k_last;
     head.is_mixture = state->group.kind == &gmm_kind;
     head.element = rows->element;
     head.d = rows->d;
@@ -216,9 +220,11 @@ static void read_head(const char *place, Size size, SerialHead *head)
         pgkm_raise_state("It was not written by this version of pg_kmeans.");
     if (head->size != size)
         pgkm_raise_state("Its length is not the one that was written.");
-    if (head->k < 1 || head->k > PG_INT32_MAX || (head->is_mixture != 0 && head->is_mixture != 1) ||
-        (head->weighted != 0 && head->weighted != 1) || head->element < PGKM_FLOAT32 || head->element > PGKM_BIT ||
-        head->d < 1 || head->n < 0 || head->options_bytes < 0 || head->shared.n < 0 || head->n > PG_INT64_MAX / 2 ||
+    if (head->k < 1 || head->k > PG_INT32_MAX || (head->k_last != 0 && head->k_last < head->k) ||
+        head->k_last > PG_INT32_MAX || (head->k_last != 0 && head->is_mixture != 0) ||
+        (head->is_mixture != 0 && head->is_mixture != 1) || (head->weighted != 0 && head->weighted != 1) ||
+        head->element < PGKM_FLOAT32 || head->element > PGKM_BIT || head->d < 1 || head->n < 0 ||
+        head->options_bytes < 0 || head->shared.n < 0 || head->n > PG_INT64_MAX / 2 ||
         head->shared.n > PG_INT64_MAX / 2 || head->n + head->shared.n < 1 ||
         DsaPointerIsValid(head->shared.block) != (head->shared.n > 0))
         pgkm_raise_state("A number is out of its range.");
@@ -232,6 +238,7 @@ static Size read_options(FunctionCallInfo fcinfo, const SerialHead *head, const 
     const FitKind *const kind = head->is_mixture != 0 ? &gmm_kind : &kmeans_kind;
     const Size bytes = (Size)head->options_bytes;
     const NullableDatum k = {Int64GetDatum(head->k), false};
+    const NullableDatum k_max = {Int64GetDatum(head->k_last), false};
     NullableDatum options = {0, true};
     StringInfoData message;
 
@@ -251,7 +258,7 @@ static Size read_options(FunctionCallInfo fcinfo, const SerialHead *head, const 
         if (message.cursor != message.len)
             pgkm_raise_state("Its length does not match its options.");
     }
-    pgkm_group_begin(group, kind, CurrentMemoryContext, &k, &options, true);
+    pgkm_group_begin(group, kind, CurrentMemoryContext, &k, head->k_last != 0 ? &k_max : NULL, &options, true);
     return bytes;
 }
 

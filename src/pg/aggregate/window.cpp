@@ -58,8 +58,8 @@ static NullableDatum argument_in_row(const PartitionFit *fit, int number, int64 
 
 static void begin_rows(PartitionFit *fit, const PgkmVector *vector)
 {
-    pgkm_group_begin(&fit->group, fit->kind, fit->context, &fit->values[ARGUMENT_K], &fit->values[ARGUMENT_OPTIONS],
-                     fit->constant[ARGUMENT_OPTIONS]);
+    pgkm_group_begin(&fit->group, fit->kind, fit->context, &fit->values[ARGUMENT_K], NULL,
+                     &fit->values[ARGUMENT_OPTIONS], fit->constant[ARGUMENT_OPTIONS]);
     fit->rows = pgkm_rows_create(fit->context, pgkm_element_of(vector->element_type), vector->length, false);
     pgkm_group_expect(&fit->group, fit->rows, (double)WinGetPartitionRowCount(fit->window), fit->context);
 }
@@ -78,7 +78,7 @@ static bool read_row(PartitionFit *fit, int64 row)
     if (fit->rows == NULL)
         begin_rows(fit, &vector);
     else
-        pgkm_group_check(&fit->group, &fit->values[ARGUMENT_K], &fit->values[ARGUMENT_OPTIONS]);
+        pgkm_group_check(&fit->group, &fit->values[ARGUMENT_K], NULL, &fit->values[ARGUMENT_OPTIONS]);
     if (!pgkm_rows_add(fit->rows, &vector, 1.0, &fault))
         pgkm_raise_row_fault(&fault, NULL);
     return true;

@@ -44,6 +44,16 @@ void fit_give_units(PgkmGivenModel *model, const double *center, const double *s
     model->scale = given_units(scale, d, was_standardized, 1, context);
 }
 
+void pgkm_check_range(const NullableDatum *k_min, const NullableDatum *k_max, int64 *first, int64 *last)
+{
+    *first = pgkm_check_k(k_min, "k_min");
+    *last = pgkm_check_k(k_max, "k_max");
+    if (*last < *first)
+        ereport(ERROR,
+                (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                 errmsg("k_max must be at least k_min, which is %lld, not %lld", (long long)*first, (long long)*last)));
+}
+
 TableCall *fit_call_create(const FitKind *kind, const TableArguments &arguments, int64 k, const char *function,
                            const char *const *unusable)
 {

@@ -59,6 +59,9 @@ static inline double fit_distance(double square, PgkmMetric metric)
 int64 pgkm_check_k(const NullableDatum *k, const char *name = "k");
 int64 pgkm_k_argument(FunctionCallInfo fcinfo, int number, const char *name = "k");
 
+/* Likewise both ends of a range; 22023 also for one that ends before it begins. */
+void pgkm_check_range(const NullableDatum *k_min, const NullableDatum *k_max, int64 *first, int64 *last);
+
 /* Of option init_model: the units of that model, d of each, or NULL; units of 0 and 1 are known by was_standardized
  * alone. They lie in the context, or the current one for NULL. */
 void fit_give_units(PgkmGivenModel *model, const double *center, const double *scale, bool was_standardized,

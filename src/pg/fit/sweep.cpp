@@ -37,14 +37,13 @@ static void read_list(FunctionCallInfo fcinfo, PgkmRequest *request)
 /* The k of the request, from the arguments k_min and k_max, or ks. */
 static void read_range(FunctionCallInfo fcinfo, PgkmRequest *request)
 {
+    int64 first, last;
+
     if (!PG_ARGISNULL(PG_NARGS() - 1))
         return read_list(fcinfo, request);
-    request->k = pgkm_k_argument(fcinfo, SWEEP_K_MIN, "k_min");
-    request->k_last = pgkm_k_argument(fcinfo, SWEEP_K_MAX, "k_max");
-    if (request->k_last < request->k)
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("k_max must be at least k_min, which is %lld, not %lld", (long long)request->k,
-                               (long long)request->k_last)));
+    pgkm_check_range(&fcinfo->args[SWEEP_K_MIN], &fcinfo->args[SWEEP_K_MAX], &first, &last);
+    request->k = first;
+    request->k_last = last;
 }
 
 int64 sweep_sample_argument(FunctionCallInfo fcinfo, int number)

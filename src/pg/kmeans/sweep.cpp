@@ -11,33 +11,6 @@ extern "C" {
 PG_FUNCTION_INFO_V1(pgkm_kmeans_sweep);
 }
 
-/* Which k to take, and why. */
-struct Suggestion {
-    int64 place; /* among the results; -1: none */
-    const char *reason;
-};
-
-/* One cluster has no silhouette: it is suggested where every split is worse by the BIC. */
-static Suggestion suggest(const TableCall *call, int64 count)
-{
-    SweepBest silhouette, simplified, bic;
-
-    for (int64 i = 0; i < count; ++i) {
-        PgkmResult result;
-
-        CHECK_FOR_INTERRUPTS();
-        pgkm_result_of(call->job, i, &result);
-        silhouette.consider(i, result.quality.silhouette);
-        simplified.consider(i, result.quality.simplified_silhouette);
-        bic.consider(i, -result.quality.bic);
-    }
-    if (count > 1 && call->request.k == 1 && bic.place == 0)
-        return {0, "lowest BIC"};
-    if (silhouette.place >= 0)
-        return {silhouette.place, "highest silhouette"};
-    return {simplified.place, "highest simplified silhouette"};
-}
-
 /* The knee of the inertia by Kneedle (Satopaa et al. 2011): the k whose point lies farthest below the line from the
  * first to the last, of several the first; -1 for none, or where fewer than 3 k have no curve. */
 static int64 find_knee(const TableCall *call, int64 count)
@@ -63,7 +36,6 @@ static int64 find_knee(const TableCall *call, int64 count)
 
 static void put_results(TableCall *call, int64 count, ReturnSetInfo *target)
 {
-    const Suggestion suggestion = suggest(call, count);
     const int64 knee = find_knee(call, count);
 
     for (int64 i = 0; i < count; ++i) {
@@ -76,8 +48,8 @@ static void put_results(TableCall *call, int64 count, ReturnSetInfo *target)
                         {(int64)pgkm_sweep_k(&call->request, i), result.inertia, index_value(quality->davies_bouldin),
                          index_value(quality->calinski_harabasz), index_value(quality->simplified_silhouette), result.k,
                          result.n_iter, result.converged != 0, index_value(quality->silhouette),
-                         index_value(quality->silhouette_error), index_value(quality->bic),
-                         i == suggestion.place ? suggestion.reason : NULL, pgkm_value_if(count > 2, i == knee)});
+                         index_value(quality->silhouette_error), index_value(quality->bic), result.suggestion,
+                         pgkm_value_if(count > 2, i == knee)});
     }
 }
 
