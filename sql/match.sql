@@ -49,10 +49,10 @@ SELECT count(*) FROM kmeans_match(kmeans_model('{{1}}'), NULL);
 SELECT arguments, pg_temp.outcome(format('SELECT p FROM kmeans_match(%s) AS p', arguments)) AS outcome FROM unnest(ARRAY['kmeans_model(''{{1}}''), kmeans_model(''{{1,2}}'')',
     'kmeans_model(''{{1}}''), kmeans_model(''{{1}}'', metric => ''cosine'')', 'kmeans_model(''{{1,2}}'', ''{x,y}''), kmeans_model(''{{1,2}}'', ''{x,z}'')', 'kmeans_model(''{{1,2}}'', ''{x,y}''), kmeans_model(''{{1,2}}'')',
     'kmeans_model(''{{1e200}}''), kmeans_model(''{{-1e200}}'')', 'kmeans_model(''{{1}}'', center => ''{-1}'', metric => ''cosine''), kmeans_model(''{{1}}'', metric => ''cosine'')',
-    'ROW(1, 1, ''{{2}}'', ''{3}'', ''{0}'', 0, 1, true, 3, ''l2'', 0, ''{}'', ''{}'', NULL, ''{}'')::kmeans_model, kmeans_model(''{{1}}'')',
-    'ROW(2, 1, ''{{2}}'', ''{3}'', ''{0}'', 0, 1, true, 3, ''l2'', 0, ''{}'', ''{}'', NULL, ''{}'')::kmeans_model, kmeans_model(''{{1}}'')',
-    'kmeans_model(''{{1}}''), ROW(1, 1, ''{{NaN}}'', ''{3}'', ''{0}'', 0, 1, true, 3, ''l2'', 0, ''{}'', ''{}'', NULL, ''{}'')::kmeans_model',
-    'kmeans_model(''{{1}}''), ROW(1, NULL, ''{{1}}'', NULL, ''{0}'', 0, 1, true, 3, ''l2'', 0, ''{}'', ''{}'', NULL, ''{}'')::kmeans_model']) AS arguments;
+    'ROW(1, 1, ''{{2}}'', ''{3}'', ''{0}'', 0, 1, true, 3, ''l2'', 0, ''{}'', ''{}'', NULL, ''{}'', NULL)::kmeans_model, kmeans_model(''{{1}}'')',
+    'ROW(2, 1, ''{{2}}'', ''{3}'', ''{0}'', 0, 1, true, 3, ''l2'', 0, ''{}'', ''{}'', NULL, ''{}'', NULL)::kmeans_model, kmeans_model(''{{1}}'')',
+    'kmeans_model(''{{1}}''), ROW(1, 1, ''{{NaN}}'', ''{3}'', ''{0}'', 0, 1, true, 3, ''l2'', 0, ''{}'', ''{}'', NULL, ''{}'', NULL)::kmeans_model',
+    'kmeans_model(''{{1}}''), ROW(1, NULL, ''{{1}}'', NULL, ''{0}'', 0, 1, true, 3, ''l2'', 0, ''{}'', ''{}'', NULL, ''{}'', NULL)::kmeans_model']) AS arguments;
 SET pg_kmeans.memory_limit = '1MB';
 SELECT pg_temp.outcome($$SELECT count(*) FROM (SELECT kmeans_model(array_agg(ARRAY[i])) AS m FROM generate_series(1, 400) AS i) AS s, kmeans_match(m, m)$$) AS beyond;
 SELECT pg_temp.outcome($$SELECT cluster_agreement(i, i) FROM generate_series(1, 400) AS i$$) AS beyond;

@@ -73,7 +73,7 @@ SET LOCAL allow_system_table_mods = on;
 SET LOCAL client_min_messages = warning;
 CREATE TEMP TABLE fill_fields AS
 SELECT c.oid AS relid, relnatts, attname, attnum, (4000000000 + row_number() OVER ())::oid AS aside FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid
-WHERE relkind = 'c' AND (relname, attname) IN (('kmeans_model', 'fills'), ('gmm_model', 'fills'), ('gmm_model', 'origin'), ('pca_model', 'fills'), ('pca_model', 'origin'), ('kmeans_origin', 'sources'));
+WHERE relkind = 'c' AND (relname, attname) IN (('kmeans_model', 'fills'), ('kmeans_model', 'mass'), ('gmm_model', 'fills'), ('gmm_model', 'origin'), ('pca_model', 'fills'), ('pca_model', 'origin'), ('kmeans_origin', 'sources'));
 CREATE FUNCTION pg_temp.take_away(fields name[]) RETURNS void LANGUAGE sql AS $$
     UPDATE pg_attribute AS a SET attrelid = aside FROM fill_fields AS f WHERE attrelid = relid AND a.attnum = f.attnum AND f.attname = ANY (fields);
     UPDATE pg_class AS c SET relnatts = c.relnatts - n FROM (SELECT relid, count(*) AS n FROM fill_fields WHERE attname = ANY (fields) GROUP BY relid) AS t WHERE c.oid = relid;
@@ -82,7 +82,7 @@ CREATE FUNCTION pg_temp.bring_back() RETURNS void LANGUAGE sql AS $$
     UPDATE pg_attribute SET attrelid = relid FROM fill_fields WHERE attrelid = aside;
     UPDATE pg_class AS c SET relnatts = f.relnatts FROM fill_fields AS f WHERE c.oid = relid;
 $$;
-SELECT pg_temp.take_away('{fills,origin,sources}');
+SELECT pg_temp.take_away('{mass,fills,origin,sources}');
 INSERT INTO fill_older SELECT kmeans_fit('fill_rows', '{x,y}', 3, nulls => 'mean'), gmm_fit('fill_rows', '{x,y}', 2, nulls => 'mean'), pca_fit('fill_rows', '{x,y}', nulls => 'mean'), kmeans_options(init_model => kmeans_fit('fill_rows', '{x,y}', 3, nulls => 'mean'));
 INSERT INTO fill_older (m, g, p) SELECT kmeans(ARRAY[x, y], 3), gmm(ARRAY[x, y], 2), pca(ARRAY[x, y]) FROM fill_rows WHERE x > 0 AND y > 0;
 SELECT m IS NOT NULL AS whole, kmeans_predict(m, ARRAY[1, 2]) IS NOT NULL AS predicted,
@@ -100,12 +100,12 @@ UPDATE fill_older SET m = kmeans_fit('fill_rows', '{x,y}', 3, nulls => 'mean', o
 SELECT (m).fills IS NOT NULL AS kept, pg_temp.outcome('SELECT kmeans_predict(m, ARRAY[NULL, 2]) IS NOT NULL FROM fill_older WHERE (o).n_init = 1') AS predicted, ((m).origin).sources FROM fill_older WHERE (o).n_init = 1;
 -- a version that had fills, but mixtures and PCA without origins, and origins without sources
 TRUNCATE fill_older;
-SELECT pg_temp.take_away('{origin,sources}');
+SELECT pg_temp.take_away('{mass,origin,sources}');
 INSERT INTO fill_older SELECT kmeans_fit('fill_rows', '{x,y}', 3, nulls => 'mean'), gmm_fit('fill_rows', '{x,y}', 2, nulls => 'mean'), pca_fit('fill_rows', '{x,y}', nulls => 'mean');
 SELECT (m).fills = (g).fills AND (g).fills = (p).fills AS fills, kmeans_predict(m, ARRAY[NULL, 2]) IS NOT NULL AS predicted, gmm_predict(g, ARRAY[NULL, 2]) IS NOT NULL AS component, pca_transform(p, ARRAY[NULL, 2]) IS NOT NULL AS scores,
     (SELECT count(*) FROM kmeans_outliers('fill_rows', '{x,y}', m, 1)) > 0 AS outliers FROM fill_older;
 SELECT pg_temp.bring_back();
-SELECT m = n AS same, (g).origin, (p).origin, ((m).origin).sources, ((n).origin).sources AS now, (SELECT count(*) FROM kmeans_outliers('fill_rows', NULL, m, 1)) > 0 AS outliers, kmeans_predict(m, ARRAY[NULL, 2]) = kmeans_predict(n, ARRAY[NULL, 2]) AS predicted
+SELECT m = jsonb_populate_record(n, '{"mass": null}') AS same, (g).origin, (p).origin, ((m).origin).sources, ((n).origin).sources AS now, (SELECT count(*) FROM kmeans_outliers('fill_rows', NULL, m, 1)) > 0 AS outliers, kmeans_predict(m, ARRAY[NULL, 2]) = kmeans_predict(n, ARRAY[NULL, 2]) AS predicted
 FROM fill_older, LATERAL (SELECT kmeans_fit('fill_rows', '{x,y}', 3, nulls => 'mean') AS n) AS s;
 ROLLBACK;
 -- a type without a field that every version has is altered

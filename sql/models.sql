@@ -17,7 +17,7 @@ WHERE m IS NOT NULL AND p IS NOT NULL AND x IS NOT NULL ORDER BY g;
 INSERT INTO models SELECT 'none', kmeans(f, 2) FROM model_rows WHERE false;
 -- a model made by hand that says nothing of center and scale is not standardized
 SELECT kmeans_predict(m, '{8,1}'::float8[]), kmeans_distance(m, '{8,1}'::float8[]), c.*
-FROM (SELECT ROW(2, 2, '{{0,0},{8,0}}', '{1,1}', '{0,0}', 0, 1, true, 2, 'l2', 0, NULL, NULL, NULL, NULL)::kmeans_model AS m) AS s, kmeans_centroids(m) AS c;
+FROM (SELECT ROW(2, 2, '{{0,0},{8,0}}', '{1,1}', '{0,0}', 0, 1, true, 2, 'l2', 0, NULL, NULL, NULL, NULL, NULL)::kmeans_model AS m) AS s, kmeans_centroids(m) AS c;
 
 -- init_centroids are in the units of the data, as those of kmeans_centroids are: the fit goes on where the model ended
 SELECT name, (again).n_iter, round((again).inertia::numeric, 9) = round((m).inertia::numeric, 9) AS same, (other).n_iter > 1 AND (other).inertia > (m).inertia AS lost

@@ -42,7 +42,7 @@ SELECT f.center, f.scale, f.n_iter FROM (SELECT kmeans_fit('go_on_units', '{v}',
 SELECT pg_temp.outcome(format('SELECT (kmeans_fit(''go_on'', %s, options => kmeans_options(init_model => (SELECT begun FROM go_on_models WHERE units = %L AND distance = %L)%s))).k', call, units, distance, options)) FROM (VALUES
     ('''{x,y}'', 8', 'f', 'l2', ''), ('''{x}'', 9', 'f', 'l2', ''), ('''{x,y}'', 9', 't', 'l2', ', metric => ''cosine'''), ('''{x,y}'', 9', 'f', 'cosine', ', standardize => true'),
     ('''{x,y}'', 9', 'f', 'l2', ', init_centroids => ''{{1,2}}'''), ('''{x,y}'', 9', 't', 'cosine', ', metric => ''l2'', standardize => false')) AS v(call, units, distance, options);
-SELECT pg_temp.outcome('SELECT kmeans(ARRAY[x, y], 2, kmeans_options(init_model => ROW(2, 2, ''{{0,0},{8,NaN}}'', ''{1,1}'', ''{0,0}'', 0, 1, true, 2, ''l2'', 0, NULL, NULL, NULL, NULL))) FROM go_on');
+SELECT pg_temp.outcome('SELECT kmeans(ARRAY[x, y], 2, kmeans_options(init_model => ROW(2, 2, ''{{0,0},{8,NaN}}'', ''{1,1}'', ''{0,0}'', 0, 1, true, 2, ''l2'', 0, NULL, NULL, NULL, NULL, NULL))) FROM go_on');
 SELECT (kmeans_options(init_model => (SELECT begun FROM go_on_models WHERE units AND distance = 'cosine'))).metric, (kmeans_options(init_model => NULL)).init_model IS NULL AS none;
 
 -- mini-batches: near a whole fit, in any order, for groups, windows, labels, sweeps and loaded rows

@@ -34,9 +34,9 @@ SELECT every(abs(p.value - c.centroid[1 + (p.feature = 'y')::int]) < 1e-12 AND a
 FROM (SELECT avg("Width") AS a, avg(y) AS b, stddev_pop("Width") AS c, stddev_pop(y) AS e FROM origin_rows) AS s, kmeans_fit('origin_rows', '{Width,y}', 3, options => kmeans_options(standardize => true)) AS m,
     kmeans_profile(m) AS p JOIN kmeans_centroids(m) AS c USING (cluster_id), LATERAL (SELECT CASE feature WHEN 'y' THEN b ELSE a END AS avg, CASE feature WHEN 'y' THEN e ELSE c END AS dev) AS q;
 SELECT DISTINCT feature FROM kmeans_fit('origin_rows', '{f}', 3) AS m, kmeans_profile(m) ORDER BY feature;
-SELECT feature, round(overall_mean::numeric, 6) AS mean, deviations FROM kmeans_profile(ROW(2, 2, '{{0,1},{8,3}}', '{1,3}', '{0,0}', 0, 1, true, 4, 'l2', 0, NULL, NULL, NULL, NULL)::kmeans_model) WHERE cluster_id = 0;
-SELECT kmeans_profile(ROW(1, 2, '{{0,1}}', '{1}', '{0}', 0, 1, true, 4, 'l2', 0, NULL, NULL, ROW('{a,NULL}', NULL, NULL, NULL, NULL, NULL, NULL), NULL)::kmeans_model);
-SELECT kmeans_profile(ROW(1, 2, '{{0,1}}', '{1}', '{0}', 0, 1, true, 4, 'l2', 0, NULL, NULL, ROW(NULL, NULL, NULL, NULL, '{1}', NULL, NULL), NULL)::kmeans_model);
+SELECT feature, round(overall_mean::numeric, 6) AS mean, deviations FROM kmeans_profile(ROW(2, 2, '{{0,1},{8,3}}', '{1,3}', '{0,0}', 0, 1, true, 4, 'l2', 0, NULL, NULL, NULL, NULL, NULL)::kmeans_model) WHERE cluster_id = 0;
+SELECT kmeans_profile(ROW(1, 2, '{{0,1}}', '{1}', '{0}', 0, 1, true, 4, 'l2', 0, NULL, NULL, ROW('{a,NULL}', NULL, NULL, NULL, NULL, NULL, NULL), NULL, NULL)::kmeans_model);
+SELECT kmeans_profile(ROW(1, 2, '{{0,1}}', '{1}', '{0}', 0, 1, true, 4, 'l2', 0, NULL, NULL, ROW(NULL, NULL, NULL, NULL, '{1}', NULL, NULL), NULL, NULL)::kmeans_model);
 SELECT count(*) FROM kmeans_profile(NULL);
 
 -- kmeans_outliers
@@ -52,7 +52,7 @@ SELECT count(*) = (SELECT count(*) FROM origin_rows, (SELECT kmeans_fit('origin_
     WHERE f IS NOT NULL AND sqrt(2 * kmeans_distance(m, f) / ((m).within_ss[kmeans_predict(m, f) + 1] / (m).size[kmeans_predict(m, f) + 1])) > 1.5) AS as_plain
 FROM (SELECT kmeans_fit('origin_rows', '{f}', 3, options => kmeans_options(standardize => true, metric => 'cosine')) AS m) AS s, kmeans_outliers('origin_rows', '{f}', m, 1.5);
 -- a cluster of equal rows has no typical distance
-SELECT score FROM kmeans_outliers('origin_rows', '{w}', ROW(1, 1, '{{1}}', '{3}', '{0}', 0, 1, true, 4, 'l2', 0, NULL, NULL, NULL, NULL)::kmeans_model) LIMIT 1;
+SELECT score FROM kmeans_outliers('origin_rows', '{w}', ROW(1, 1, '{{1}}', '{3}', '{0}', 0, 1, true, 4, 'l2', 0, NULL, NULL, NULL, NULL, NULL)::kmeans_model) LIMIT 1;
 CREATE VIEW origin_view AS SELECT * FROM origin_rows;
 SELECT kmeans_outliers('origin_view', '{Width,y}', m) FROM origin_models;
 SELECT kmeans_outliers('origin_rows', '{Width,y}', m) FROM origin_models;

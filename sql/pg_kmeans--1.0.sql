@@ -86,7 +86,8 @@ CREATE TYPE kmeans_model AS (
     center    double precision[],
     scale     double precision[],
     origin    kmeans_origin,
-    fills     double precision[]
+    fills     double precision[],
+    mass      double precision[]
 );
 COMMENT ON TYPE kmeans_model IS 'result of a k-means fit; centroids are k x d, in units of (value - center) / scale; no field is NULL';
 
@@ -886,13 +887,15 @@ BEGIN
         ('FUNCTION', 'kmeans_tree_probe(tree kmeans_tree, features %1$s, p bigint)', ARRAY[''],
          $$RETURNS TABLE (leaf integer, distance double precision) AS 'MODULE_PATHNAME', 'pgkm_kmeans_tree_probe' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1000 ROWS 10$$,
          'the p leaves nearest to a feature vector, of all leaves'),
-        ('FUNCTION', 'pgkm_update_accum(internal, kmeans_model, %1$s)', ARRAY[''],
+        ('FUNCTION', 'pgkm_update_accum(internal, kmeans_model, %1$s%2$s)',
+         ARRAY['', ', double precision', ', double precision, double precision'],
          $$RETURNS internal AS 'MODULE_PATHNAME', 'pgkm_update_accum' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 50$$,
          'transition function of the aggregate kmeans_update'),
-        ('AGGREGATE', 'kmeans_update(model kmeans_model, features %1$s)', ARRAY[''],
+        ('AGGREGATE', 'kmeans_update(model kmeans_model, features %1$s%2$s)',
+         ARRAY['', ', weight double precision', ', weight double precision, decay double precision'],
          '(SFUNC = pgkm_update_accum, STYPE = internal, SSPACE = 65536, FINALFUNC = pgkm_update_final,
            FINALFUNC_MODIFY = READ_ONLY, PARALLEL = SAFE)',
-         'adds rows to a model by the masses of its clusters: (model, features)'),
+         'adds rows to a model by the masses of its clusters: (model, features [, weight [, decay]])'),
         ('FUNCTION', 'pgkm_step_accum(bytea, %1$s, double precision[]%2$s)', ARRAY['', ', double precision'],
          $$RETURNS bytea AS 'MODULE_PATHNAME', 'pgkm_step_accum' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 20$$,
          'transition function of the aggregate kmeans_step'),
@@ -1024,6 +1027,7 @@ BEGIN
         ('kmeans_tree.n_iter', 'most iterations of a fit'),
         ('kmeans_tree.converged', 'false if max_iter ended a fit'),
         ('kmeans_tree.parents', 'parent of each node, from 0; -1 of the root'),
+        ('kmeans_model.mass', 'sum of the weights of each cluster; empty: size'),
         ('kmeans_origin.features', 'the columns; NULL from an aggregate'),
         ('kmeans_origin.relation', 'name of the relation; NULL from an aggregate'),
         ('kmeans_origin.options', 'options of the fit, and weight, nulls and filter where they were given'),

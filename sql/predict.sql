@@ -62,10 +62,10 @@ SELECT name, string_agg(kmeans_predict(m, array_fill(i, ARRAY[600]))::text, ' ' 
 FROM wide, generate_series(1, 9) AS i GROUP BY name ORDER BY name;
 -- as a constant, a parameter, an initplan
 PREPARE predict(kmeans_model) AS SELECT id, kmeans_predict($1, f) FROM points ORDER BY id;
-EXECUTE predict('(2,2,"{{30,42},{0,2}}","{2,2}","{8,8}",16,3,t,4,l2,0,,,,)');
-EXECUTE predict('(2,2,"{{0,2},{30,42}}","{2,2}","{8,8}",16,3,t,4,l2,0,,,,)');
+EXECUTE predict('(2,2,"{{30,42},{0,2}}","{2,2}","{8,8}",16,3,t,4,l2,0,,,,,)');
+EXECUTE predict('(2,2,"{{0,2},{30,42}}","{2,2}","{8,8}",16,3,t,4,l2,0,,,,,)');
 SELECT id, kmeans_predict((SELECT m FROM models WHERE name = 'l2'), f) FROM points ORDER BY id;
-SELECT id, kmeans_predict('(1,2,"{{0,0}}",{1},{0},0,1,t,1,l2,0,,,,)', f) FROM points ORDER BY id;
+SELECT id, kmeans_predict('(1,2,"{{0,0}}",{1},{0},0,1,t,1,l2,0,,,,,)', f) FROM points ORDER BY id;
 
 -- rows that do not fit the model
 SELECT features, pg_temp.outcome('SELECT kmeans_predict(m, ' || features || ') FROM models WHERE name = ''cosine''') FROM unnest(ARRAY[
@@ -73,13 +73,13 @@ SELECT features, pg_temp.outcome('SELECT kmeans_predict(m, ' || features || ') F
     '''{1,-Infinity}''::float8[]', '''{1,1e300}''::float8[]', '''{1,NaN}''::numeric[]', 'ARRAY[0, 0]']) AS features;
 SELECT pg_temp.outcome('SELECT kmeans_distance(m, ARRAY[1]) FROM models'), pg_temp.outcome('SELECT kmeans_transform(m, ARRAY[1]) FROM models');
 -- a row beyond the range of a standardized model
-SELECT pg_temp.outcome($$SELECT kmeans_distance(ROW(1,1,'{{0}}','{1}','{0}',0,1,true,1,'l2',0,'{0}','{1e-200}',NULL,NULL), '{1e150}'::float8[])$$);
+SELECT pg_temp.outcome($$SELECT kmeans_distance(ROW(1,1,'{{0}}','{1}','{0}',0,1,true,1,'l2',0,'{0}','{1e-200}',NULL,NULL,NULL), '{1e150}'::float8[])$$);
 
 -- models made by hand: sound ones work, others are refused
-SELECT kmeans_predict(ROW(2,1,'{{0},{9}}','{1,1}','{0,0}',NULL,NULL,NULL,NULL,'l2',NULL,NULL,NULL,NULL,NULL), ARRAY[7]);
-SELECT model, pg_temp.outcome('SELECT kmeans_predict(ROW(' || model || ', NULL, NULL)::kmeans_model, ARRAY[1, 2])'),
-       pg_temp.outcome('SELECT count(*) FROM kmeans_centroids(ROW(' || model || ', NULL, NULL)::kmeans_model)') =
-       pg_temp.outcome('SELECT kmeans_predict(ROW(' || model || ', NULL, NULL)::kmeans_model, ARRAY[1, 2])') AS same
+SELECT kmeans_predict(ROW(2,1,'{{0},{9}}','{1,1}','{0,0}',NULL,NULL,NULL,NULL,'l2',NULL,NULL,NULL,NULL,NULL,NULL), ARRAY[7]);
+SELECT model, pg_temp.outcome('SELECT kmeans_predict(ROW(' || model || ', NULL, NULL, NULL)::kmeans_model, ARRAY[1, 2])'),
+       pg_temp.outcome('SELECT count(*) FROM kmeans_centroids(ROW(' || model || ', NULL, NULL, NULL)::kmeans_model)') =
+       pg_temp.outcome('SELECT kmeans_predict(ROW(' || model || ', NULL, NULL, NULL)::kmeans_model, ARRAY[1, 2])') AS same
 FROM unnest(ARRAY[
     'NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL',
     '1,NULL,''{{1,2}}'',''{1}'',''{0}'',0,1,true,1,''l2'',0,NULL,NULL',
@@ -105,11 +105,11 @@ FROM unnest(ARRAY[
     '1,2,''{{1,2}}'',''{1}'',''{0}'',0,1,true,1,''l2'',0,''{1,1}'',''{1,-1}'''
 ]) AS model;
 -- centroids whose standardization leaves the range of numbers
-SELECT pg_temp.outcome($$SELECT kmeans_centroids(ROW(1,2,'{{1e10,1}}','{1}','{0}',0,1,true,1,'l2',0,'{0,0}','{1e308,1e308}',NULL,NULL))$$);
-SELECT centroid FROM kmeans_centroids(ROW(1,2,'{{1,-1}}','{1}','{0}',0,1,true,1,'l2',0,'{0,1}','{1e308,1e308}',NULL,NULL));
+SELECT pg_temp.outcome($$SELECT kmeans_centroids(ROW(1,2,'{{1e10,1}}','{1}','{0}',0,1,true,1,'l2',0,'{0,0}','{1e308,1e308}',NULL,NULL,NULL))$$);
+SELECT centroid FROM kmeans_centroids(ROW(1,2,'{{1,-1}}','{1}','{0}',0,1,true,1,'l2',0,'{0,1}','{1e308,1e308}',NULL,NULL,NULL));
 -- rows of models whose arrays do not begin at 1
-SELECT * FROM kmeans_centroids(ROW(2,1,'[5:6][3:3]={{1},{2}}','[0:1]={3,4}','[7:8]={0,1}',0,1,true,1,'l2',0,NULL,NULL,NULL,NULL));
-SELECT * FROM kmeans_profile(ROW(2,2,'[5:6][0:1]={{1,2},{3,4}}','{1,1}','{0,0}',0,1,true,1,'l2',0,NULL,NULL,ROW('[0:1]={a,b}',NULL,NULL,NULL,'[0:1]={2,3}','[3:4]={1,0}',NULL),NULL));
+SELECT * FROM kmeans_centroids(ROW(2,1,'[5:6][3:3]={{1},{2}}','[0:1]={3,4}','[7:8]={0,1}',0,1,true,1,'l2',0,NULL,NULL,NULL,NULL,NULL));
+SELECT * FROM kmeans_profile(ROW(2,2,'[5:6][0:1]={{1,2},{3,4}}','{1,1}','{0,0}',0,1,true,1,'l2',0,NULL,NULL,ROW('[0:1]={a,b}',NULL,NULL,NULL,'[0:1]={2,3}','[3:4]={1,0}',NULL),NULL,NULL));
 SELECT * FROM gmm_components(ROW(1,2,'tied','[0:0]={1}','[2:2][3:4]={{0,1}}','[0:1][0:1]={{1,0},{0,2}}',0,'{}',1,true,0,0,1,0,NULL,NULL,NULL,NULL));
 SELECT * FROM pca_components(ROW(1,2,'{0,0}',NULL,'[0:0][0:1]={{1,0}}','[2:2]={1}','[3:3]={1}','[4:4]={1}',5,false,NULL,NULL));
 -- altered types are refused too
@@ -118,5 +118,5 @@ ALTER TYPE kmeans_model ADD ATTRIBUTE remark text;
 SAVEPOINT altered;
 SELECT kmeans(f, 1) FROM points;
 ROLLBACK TO altered;
-SELECT kmeans_predict(ROW(1,2,'{{1,2}}','{1}','{0}',0,1,true,1,'l2',0,NULL,NULL,NULL,NULL,'x'), ARRAY[1, 2]);
+SELECT kmeans_predict(ROW(1,2,'{{1,2}}','{1}','{0}',0,1,true,1,'l2',0,NULL,NULL,NULL,NULL,NULL,'x'), ARRAY[1, 2]);
 ROLLBACK;

@@ -59,7 +59,7 @@ SELECT kmeans_predict(kmeans_model('{{0,0},{3,4}}'), ARRAY[2.9, 4]) AS label, km
 -- Lower bounds of arrays do not matter, nor a NULL metric.
 SELECT kmeans_model('[5:6][0:1]={{1,2},{3,4}}', '[0:1]={a,b}', '[7:8]={0,1}', '[3:4]={1,2}', NULL) = kmeans_model('{{1,2},{3,4}}', '{a,b}', '{0,1}', '{1,2}') AS same;
 -- The function has the type's name: casts, and a column of that name, go on meaning what they did.
-SELECT (m::text)::kmeans_model = m AS text, CAST(m::text AS kmeans_model) = m AS standard, '(1,1,{{2}},{3},{0},0,1,t,3,l2,0,{},{},,{})'::kmeans_model AS literal, ROW(1, 1, '{{2}}', '{3}', '{0}', 0, 1, true, 3, 'l2', 0, '{}', '{}', NULL, '{}')::kmeans_model AS composite
+SELECT (m::text)::kmeans_model = m AS text, CAST(m::text AS kmeans_model) = m AS standard, '(1,1,{{2}},{3},{0},0,1,t,3,l2,0,{},{},,{},)'::kmeans_model AS literal, ROW(1, 1, '{{2}}', '{3}', '{0}', 0, 1, true, 3, 'l2', 0, '{}', '{}', NULL, '{}', NULL)::kmeans_model AS composite
 FROM profile_models;
 SELECT (s).kmeans_model, kmeans_model(s) AS field FROM (SELECT 5 AS kmeans_model) AS s;
 

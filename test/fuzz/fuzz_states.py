@@ -43,7 +43,7 @@ CREATE TEMP TABLE kmeans_model_in (v kmeans_model); CREATE TEMP TABLE gmm_model_
 KINDS = ["full", "tied", "diag", "spherical"]
 # A model without the options of its origin: the server itself answers XX000 to a jsonb of another version.
 PLAIN = ("ROW((m).k, (m).d, (m).centroids, (m).size, (m).within_ss, (m).inertia, (m).n_iter, (m).converged, (m).n, (m).metric, (m).seed, (m).center, (m).scale, "
-         "ROW('{a,b,c}'::text[], 'r', NULL, NULL, ((m).origin).means, ((m).origin).deviations, NULL)::kmeans_origin, (m).fills)::kmeans_model")
+         "ROW('{a,b,c}'::text[], 'r', NULL, NULL, ((m).origin).means, ((m).origin).deviations, NULL)::kmeans_origin, (m).fills, (m).mass)::kmeans_model")
 ORIGIN = "ROW('{a,b,c}'::text[], 'r', NULL, NULL, NULL, NULL, NULL)::kmeans_origin"
 PLAIN_GMM = ("ROW((m).k, (m).d, (m).covariance_type, (m).weights, (m).means, (m).covariances, (m).log_likelihood, (m).trace, (m).n_iter, (m).converged, "
              f"(m).aic, (m).bic, (m).n, (m).seed, (m).center, (m).scale, (m).fills, {ORIGIN})::gmm_model")
@@ -202,7 +202,7 @@ def made_case(dice, _corpus, _path):
     fills = [numbers(dice, d) if dice.random() < 0.3 else dice.choice(["'{}'", "NULL"])]
     if kind == "kmeans_model":
         metric = dice.choice(["'l2'", "'cosine'", "'l1'", "NULL"] if dice.random() < 0.2 else ["'l2'", "'cosine'"])
-        fields = [said_k, said_d, numbers(dice, k, d), numbers(dice, k).replace("0.25", "25"), numbers(dice, k), "1", "1", "true", "9", metric, "0"] + scales + ["NULL"] + fills
+        fields = [said_k, said_d, numbers(dice, k, d), numbers(dice, k).replace("0.25", "25"), numbers(dice, k), "1", "1", "true", "9", metric, "0"] + scales + ["NULL"] + fills + ["NULL"]
     elif kind == "gmm_model":
         shape = dice.choice(KINDS)
         extents = {"full": (k, d, d), "tied": (d, d), "diag": (k, d), "spherical": (k,)}[shape]

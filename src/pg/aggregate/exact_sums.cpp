@@ -11,8 +11,8 @@ extern "C" {
 }
 
 #define WORD_BITS 64
-/* More than products of two sums of values span. */
-#define MOST_WORDS 80
+/* More than products of two sums of weighted values span. */
+#define MOST_WORDS 160
 
 /* sign x magnitude x 2^exponent */
 struct Term {
@@ -115,16 +115,37 @@ static inline void add(ExactSums *sums, int32 i, Term term)
     }
 }
 
-void exact_sums_add(ExactSums *sums, int32 i, double value)
-{
-    add(sums, i, term_of(value));
-}
-
-void exact_sums_add_square(ExactSums *sums, int32 i, double value)
+/* The same with a magnitude as small as can be: 1 for a power of two. */
+static Term short_term_of(double value)
 {
     const Term term = term_of(value);
+    const int zeros = term.magnitude == 0 ? 0 : std::countr_zero((uint64)term.magnitude);
 
-    add(sums, i, {term.magnitude * term.magnitude, 2 * term.exponent, false});
+    return {term.magnitude >> zeros, term.exponent + zeros, term.negative};
+}
+
+void exact_sums_add(ExactSums *sums, int32 i, double weight, double value)
+{
+    const Term factor = short_term_of(weight);
+    const Term term = term_of(value);
+
+    add(sums, i,
+        {factor.magnitude * term.magnitude, factor.exponent + term.exponent, factor.negative != term.negative});
+}
+
+void exact_sums_add_square(ExactSums *sums, int32 i, double weight, double value)
+{
+    const Term factor = short_term_of(weight);
+    const Term term = term_of(value);
+    const uint128 square = term.magnitude * term.magnitude; /* up to 106 bits */
+    const int exponent = factor.exponent + 2 * term.exponent;
+
+    if (factor.magnitude == 1) {
+        add(sums, i, {square, exponent, factor.negative});
+        return;
+    }
+    add(sums, i, {factor.magnitude * (uint64)square, exponent, factor.negative});
+    add(sums, i, {factor.magnitude * (square >> WORD_BITS), exponent + WORD_BITS, factor.negative});
 }
 
 /* A sum's absolute value, and its sign. */
@@ -169,24 +190,21 @@ void exact_sums_add_multiple(ExactSums *to, const ExactSums *from, int32 i, doub
     add_product(to, from, i, term_of(factor));
 }
 
-void exact_sums_add_times(ExactSums *to, const ExactSums *from, int32 i, int64 factor)
-{
-    add_product(to, from, i, {(uint128)(factor < 0 ? -(uint64)factor : (uint64)factor), 0, factor < 0});
-}
-
-void exact_sums_subtract_square(ExactSums *to, const ExactSums *from, int32 i)
+void exact_sums_add_product(ExactSums *to, const ExactSums *a, const ExactSums *b, int sign)
 {
     Magnitude value;
 
-    if (from->words == NULL)
+    if (a->words == NULL)
         return;
-    read_magnitude(from, i, &value);
-    for (int32 w = 0; w < from->n_words; ++w)
-        add_product(to, from, i, {value.words[w], WORD_BITS * (from->first + w), !value.negative});
+    read_magnitude(a, 0, &value);
+    for (int32 w = 0; w < a->n_words; ++w)
+        add_product(to, b, 0, {value.words[w], WORD_BITS * (a->first + w), value.negative != (sign < 0)});
 }
 
-double exact_sums_quotient(const ExactSums *sums, int32 i, int64 divisor)
+double exact_sums_quotient(const ExactSums *sums, int32 i, double divisor)
 {
+    const Term by = short_term_of(divisor); /* of 53 bits at most */
+
     if (sums->words == NULL)
         return 0;
 
@@ -210,10 +228,10 @@ double exact_sums_quotient(const ExactSums *sums, int32 i, int64 divisor)
         leading |= word(top - 2) >> (WORD_BITS - shift);
     for (int32 w = 0; w < top - 2 && !lost; ++w)
         lost = value.words[w] != 0;
-    lost = lost || leading % divisor != 0;
+    lost = lost || leading % by.magnitude != 0;
 
-    const double quotient =
-        std::ldexp((double)(leading / divisor | (lost ? 1 : 0)), WORD_BITS * (sums->first + top - 1) - shift);
+    const double quotient = std::ldexp((double)(leading / by.magnitude | (lost ? 1 : 0)),
+                                       WORD_BITS * (sums->first + top - 1) - shift - by.exponent);
 
     return value.negative ? -quotient : quotient;
 }

@@ -4,7 +4,7 @@
  * A sum is one long integer, in units of a power of two, as Kulisch's accumulator is. So the order of the terms does
  * not count, and neither large nor small terms lose digits. The sums of one set share a window of 64-bit words on the
  * absolute scale of float64. It holds the digits of the terms that came, and grows with them: usually two or three
- * words, at most 35 for values.
+ * words, at most 35 for values, and 102 for squares with weights.
  */
 #ifndef PGKM_PG_AGGREGATE_EXACT_SUMS_H
 #define PGKM_PG_AGGREGATE_EXACT_SUMS_H
@@ -25,22 +25,17 @@ void exact_sums_init(ExactSums *sums, MemoryContext context, int32 count);
 /* Sets all sums to 0. The window stays. */
 void exact_sums_clear(ExactSums *sums);
 
-/* Adds a finite value to sum i. */
-void exact_sums_add(ExactSums *sums, int32 i, double value);
-
-/* Adds value^2. */
-void exact_sums_add_square(ExactSums *sums, int32 i, double value);
+/* Adds weight x value, or weight x value^2, to sum i; all finite. */
+void exact_sums_add(ExactSums *sums, int32 i, double weight, double value);
+void exact_sums_add_square(ExactSums *sums, int32 i, double weight, double value);
 
 /* to[0] += factor x from[i], for a finite factor. Both must not be one. */
 void exact_sums_add_multiple(ExactSums *to, const ExactSums *from, int32 i, double factor);
 
-/* The same of an integer, of 63 bits and a sign. */
-void exact_sums_add_times(ExactSums *to, const ExactSums *from, int32 i, int64 factor);
+/* to[0] += sign x a[0] x b[0], where sign is 1 or -1. */
+void exact_sums_add_product(ExactSums *to, const ExactSums *a, const ExactSums *b, int sign);
 
-/* to[0] -= from[i]^2 */
-void exact_sums_subtract_square(ExactSums *to, const ExactSums *from, int32 i);
-
-/* Sum i divided by a divisor above 0, rounded once to float64: an infinity beyond its range. */
-double exact_sums_quotient(const ExactSums *sums, int32 i, int64 divisor);
+/* Sum i divided by a finite divisor above 0, rounded once to float64: an infinity beyond its range. */
+double exact_sums_quotient(const ExactSums *sums, int32 i, double divisor);
 
 #endif

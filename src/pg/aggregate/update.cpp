@@ -1,9 +1,10 @@
 /*
- * update.cpp - the aggregate kmeans_update(model, features): adds rows to a model.
+ * update.cpp - the aggregate kmeans_update(model, features [, weight [, decay]]): adds rows to a model.
  *
  * Each row goes to the nearest centroid of the model as it was. At the end each centroid becomes the mean of all that
- * it stands for: the rows that it had (its size) and those that came (Sculley 2010, one batch). Sums are exact, and are
- * rounded when the model is made. So the order of rows does not count, and rows and model may be of any magnitude.
+ * it stands for: the rows that it had, by its mass times the decay, and those that came, by their weights (Sculley
+ * 2010, one batch). Sums are exact, and are rounded when the model is made. So the order of rows does not count, and
+ * rows and model may be of any magnitude.
  */
 #include "pg/compat.h"
 
@@ -14,6 +15,7 @@
 #include "pg/aggregate/flat_state.h"
 #include "pg/kmeans/model.h"
 #include "pg/values/datum.h"
+#include "pg/values/weight.h"
 
 extern "C" {
 #include "common/int.h"
@@ -23,13 +25,14 @@ PG_FUNCTION_INFO_V1(pgkm_update_accum);
 PG_FUNCTION_INFO_V1(pgkm_update_final);
 }
 
-enum UpdateArgument { ARGUMENT_STATE, ARGUMENT_MODEL, ARGUMENT_FEATURES };
+enum UpdateArgument { ARGUMENT_STATE, ARGUMENT_MODEL, ARGUMENT_FEATURES, ARGUMENT_WEIGHT, ARGUMENT_DECAY };
 
 /* Of the rows that came to a cluster. */
 struct ClusterUpdate {
     int64 count;
-    ExactSums rows;    /* d */
-    ExactSums squares; /* one: of all features */
+    ExactSums mass;    /* one: of the weights */
+    ExactSums rows;    /* d: times their weights */
+    ExactSums squares; /* one: of all features, times the weights */
 };
 
 /* Lives in the aggregate's memory context, like everything it points to. */
@@ -38,9 +41,25 @@ struct UpdateState {
     bool constant;       /* the query cannot change the model from row to row */
     struct varlena *raw; /* the model as the first row brought it, and the same in plain form */
     struct varlena *flat;
+    double decay; /* of the masses that the model has */
+    bool weighs;  /* masses of the new model may differ from its sizes */
     int64 n;
     ClusterUpdate *clusters; /* k */
 };
+
+/* 1 where the call has no such argument. */
+static double decay_argument(FunctionCallInfo fcinfo)
+{
+    if (PG_NARGS() <= ARGUMENT_DECAY)
+        return 1;
+
+    const double decay = PG_ARGISNULL(ARGUMENT_DECAY) ? 0 : PG_GETARG_FLOAT8(ARGUMENT_DECAY);
+
+    if (!(decay > 0 && decay <= 1))
+        ereport(ERROR,
+                (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("decay must be a number above 0 and at most 1")));
+    return decay;
+}
 
 static UpdateState *begin_state(FunctionCallInfo fcinfo)
 {
@@ -57,10 +76,13 @@ static UpdateState *begin_state(FunctionCallInfo fcinfo)
     if (state->model.metric == PGKM_HAMMING)
         ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED), errmsg("a model of metric hamming cannot be updated"),
                         errdetail("It does not know how many of its rows have each bit.")));
+    state->decay = decay_argument(fcinfo);
+    state->weighs = state->model.masses != NULL || state->decay != 1;
 
     state->clusters = (ClusterUpdate *)MemoryContextAllocHuge(context, (Size)state->model.k * sizeof(ClusterUpdate));
     for (int32 j = 0; j < state->model.k; ++j) {
         state->clusters[j].count = 0;
+        exact_sums_init(&state->clusters[j].mass, context, 1);
         exact_sums_init(&state->clusters[j].rows, context, state->model.d);
         exact_sums_init(&state->clusters[j].squares, context, 1);
     }
@@ -79,8 +101,9 @@ static bool same_clusters(const PgkmModel *a, const PgkmModel *b)
 
     return a->k == b->k && a->d == b->d && a->metric == b->metric &&
            same(a->centroids, b->centroids, k * d * sizeof(double)) && same(a->sizes, b->sizes, k * sizeof(int64)) &&
-           same(a->within_ss, b->within_ss, k * sizeof(double)) && same(a->center, b->center, d * sizeof(double)) &&
-           same(a->scale, b->scale, d * sizeof(double)) && same(a->fills, b->fills, d * sizeof(double));
+           same(a->masses, b->masses, k * sizeof(double)) && same(a->within_ss, b->within_ss, k * sizeof(double)) &&
+           same(a->center, b->center, d * sizeof(double)) && same(a->scale, b->scale, d * sizeof(double)) &&
+           same(a->fills, b->fills, d * sizeof(double));
 }
 
 /* Equal bytes nearly always. What lies in memory (PL/pgSQL's rows) can change behind an equal pointer. */
@@ -105,7 +128,7 @@ static void raise_too_far(void)
                     errmsg("features are out of range: they lie too far from the model")));
 }
 
-static void add_row(UpdateState *state, const double *row)
+static void add_row(UpdateState *state, const double *row, double weight)
 {
     const PgkmModel *const model = &state->model;
     int32 label;
@@ -118,9 +141,11 @@ static void add_row(UpdateState *state, const double *row)
     ClusterUpdate *const cluster = &state->clusters[label];
 
     for (int32 f = 0; f < model->d; ++f) {
-        exact_sums_add(&cluster->rows, f, row[f]);
-        exact_sums_add_square(&cluster->squares, 0, row[f]);
+        exact_sums_add(&cluster->rows, f, weight, row[f]);
+        exact_sums_add_square(&cluster->squares, 0, weight, row[f]);
     }
+    exact_sums_add(&cluster->mass, 0, weight, 1);
+    state->weighs = state->weighs || weight != 1;
     ++cluster->count;
     ++state->n;
 }
@@ -134,25 +159,34 @@ static UpdateState *accumulate(FunctionCallInfo fcinfo, UpdateState *state)
         state = begin_state(fcinfo);
     else if (!state->constant)
         check_same_model(state, PG_GETARG_DATUM(ARGUMENT_MODEL));
+    if (decay_argument(fcinfo) != state->decay)
+        ereport(ERROR,
+                (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("decay must be the same for all rows of a group")));
+
+    const double weight = pgkm_weight_argument(fcinfo, ARGUMENT_WEIGHT);
+
+    if (weight == 0)
+        return state;
 
     double *const row = pgkm_model_row(fcinfo, ARGUMENT_FEATURES, &state->model);
 
     if (row == NULL)
         return state;
-    add_row(state, row);
+    add_row(state, row, weight);
     pfree(row);
     return state;
 }
 
 /*
- * pgkm_update_accum(state internal, model kmeans_model, features) -> internal
+ * pgkm_update_accum(state internal, model kmeans_model, features [, weight [, decay]]) -> internal
  *
  *   if model is NULL: return state
  *   if state is NULL: state := zero sums for the model's clusters
- *   unless model is that of the state: ERROR 22023
- *   if features is NULL or all NULLs: return state
+ *   unless model and decay are those of the state: ERROR 22023
+ *   if weight is NULL or 0, or features is NULL or all NULLs: return state
  *   j := the nearest cluster of features, brought to the units of the model
- *   state.count[j] += 1;  state.rows[j] += features;  state.squares[j] += features . features
+ *   state.count[j] += 1;  state.mass[j] += weight
+ *   state.rows[j] += weight features;  state.squares[j] += weight features . features
  *   return state
  */
 Datum pgkm_update_accum(PG_FUNCTION_ARGS)
@@ -162,74 +196,73 @@ Datum pgkm_update_accum(PG_FUNCTION_ARGS)
     return pgkm_accumulate(fcinfo, state, state == NULL ? 0 : state->n, accumulate);
 }
 
-/* A cluster with its new rows, N in all: its old centroid c stood for some, m came. */
+/* A cluster with its new rows, of mass N in all: its old centroid c stood for some, m came. */
 struct Moved {
     double *mean;   /* d: of all rows */
     double squares; /* Q, of the distances of the new rows to c */
     double within;  /* W + Q - N |mean - c|^2, where W is the old sum of squares: the new one, not below 0 */
 };
 
+/* The sum, which is spoiled, divided by `all`, whose value is `mass` but for a rounding: that is made good by what is
+ * left, so that a mean of equal rows is theirs. */
+static double divide(ExactSums *sum, const ExactSums *all, double mass)
+{
+    const double quotient = exact_sums_quotient(sum, 0, mass);
+
+    if (!std::isfinite(quotient))
+        return quotient;
+    exact_sums_add_multiple(sum, all, 0, -quotient);
+    return quotient + exact_sums_quotient(sum, 0, mass);
+}
+
 /*
- * From the exact sums X of the new rows and P of their squares: S = X - m c, mean = (S + N c) / N,
+ * From the exact sums X of the new rows, P of their squares and m of their weights: S = X - m c, mean = (S + N c) / N,
  * Q = P - c . X - c . S. All of it is exact until a result is rounded, so nothing cancels.
  */
-static Moved add_up(const ClusterUpdate *cluster, int32 d, int64 rows, const double *centroid, double within_ss)
+static Moved add_up(const ClusterUpdate *rows, int32 d, const ExactSums *all, double mass, const double *centroid,
+                    const ExactSums *within_ss)
 {
     Moved moved = {(double *)palloc(d * sizeof(double)), 0, 0};
-    ExactSums point, sum, squares, within;
+    ExactSums sum, squares, within;
 
-    exact_sums_init(&point, CurrentMemoryContext, 1);
     exact_sums_init(&sum, CurrentMemoryContext, 1);
     exact_sums_init(&squares, CurrentMemoryContext, 1);
     exact_sums_init(&within, CurrentMemoryContext, 1);
-    exact_sums_add_times(&squares, &cluster->squares, 0, 1);
+    exact_sums_add_multiple(&squares, &rows->squares, 0, 1);
     for (int32 f = 0; f < d; ++f) {
         CHECK_FOR_INTERRUPTS();
-        exact_sums_clear(&point);
         exact_sums_clear(&sum);
-        exact_sums_add(&point, 0, centroid[f]);
-        exact_sums_add_times(&sum, &cluster->rows, f, 1);
-        exact_sums_add_times(&sum, &point, 0, -cluster->count);
-        exact_sums_add_multiple(&squares, &cluster->rows, f, -centroid[f]);
+        exact_sums_add_multiple(&sum, &rows->rows, f, 1);
+        exact_sums_add_multiple(&sum, &rows->mass, 0, -centroid[f]);
+        exact_sums_add_multiple(&squares, &rows->rows, f, -centroid[f]);
         exact_sums_add_multiple(&squares, &sum, 0, -centroid[f]);
-        exact_sums_subtract_square(&within, &sum, 0);
-        exact_sums_add_times(&sum, &point, 0, rows);
-        moved.mean[f] = exact_sums_quotient(&sum, 0, rows);
+        exact_sums_add_product(&within, &sum, &sum, -1);
+        exact_sums_add_multiple(&sum, all, 0, centroid[f]);
+        moved.mean[f] = divide(&sum, all, mass);
     }
     moved.squares = exact_sums_quotient(&squares, 0, 1);
-    exact_sums_add(&squares, 0, within_ss);
-    exact_sums_add_times(&within, &squares, 0, rows);
-    moved.within = exact_sums_quotient(&within, 0, rows);
+    exact_sums_add_multiple(&squares, within_ss, 0, 1);
+    exact_sums_add_product(&within, all, &squares, 1);
+    moved.within = divide(&within, all, mass);
     return moved;
 }
 
-/* The mean and the sum of squares about it, each rounded once. */
-static void move_mean(const ClusterUpdate *cluster, int32 d, int64 rows, double *centroid, double *within_ss)
+/* Brings a cluster, whose centroid and sum of squares these are, to its new mean. */
+static void move_mean(const Moved *moved, int32 d, double, double, double *centroid, double *within_ss)
 {
-    const Moved moved = add_up(cluster, d, rows, centroid, *within_ss);
-
-    memcpy(centroid, moved.mean, d * sizeof(double));
-    *within_ss = moved.within;
-    pfree(moved.mean);
+    memcpy(centroid, moved->mean, d * sizeof(double));
+    *within_ss = moved->within;
 }
 
 /*
- * The direction of the sum of all rows, which are unit vectors. Those that a cluster had sum up to c (size - W / 2). So
- * the sum of all is N c + V, V = S - (W / 2) c; its length is L. The sum of squares about its direction is 2 (N - L),
- * here 2 (N^2 - L^2) / (N + L), of which no digits cancel: N^2 - L^2 = N (W + Q) - |V|^2 as c . S = -Q / 2, and |V|^2 =
- * |S|^2 + W (Q / 2 + W / 4).
+ * The direction of the sum of all rows, which are unit vectors. Those that a cluster had sum up to c (M - W / 2) for a
+ * mass M. So the sum of all is N c + V, V = S - (W / 2) c; its length is L. The sum of squares about its direction is 2
+ * (N - L), here 2 (N^2 - L^2) / (N + L), of which no digits cancel: N^2 - L^2 = N (W + Q) - |V|^2 as c . S = -Q / 2,
+ * and |V|^2 = |S|^2 + W (Q / 2 + W / 4).
  */
-static void move_direction(const ClusterUpdate *cluster, int32 d, int64 rows, double *centroid, double *within_ss)
+static void move_direction(const Moved *moved, int32 d, double all, double had, double *centroid, double *within_ss)
 {
-    const double all = (double)rows;
-    const double had = *within_ss;
-
-    if (had > 2 * (double)(rows - cluster->count) * (1 + 1e-9))
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("a model of metric cosine that was fitted with weights cannot be updated")));
-
-    const Moved moved = add_up(cluster, d, rows, centroid, had);
-    double *const sum = moved.mean;
+    double *const sum = moved->mean;
     double length = 0;
 
     for (int32 f = 0; f < d; ++f) {
@@ -239,11 +272,39 @@ static void move_direction(const ClusterUpdate *cluster, int32 d, int64 rows, do
     length = std::sqrt(length);
     for (int32 f = 0; f < d && length > 0; ++f) /* opposite rows have no direction: the old one stays */
         centroid[f] = sum[f] / length;
-    pfree(sum);
 
-    const double excess = moved.within - had * (moved.squares / 2 + had / 4) / all;
+    const double excess = moved->within - had * (moved->squares / 2 + had / 4) / all;
 
     *within_ss = Max(2 * excess * all / (all + length), 0.0);
+}
+
+/* Decays what the cluster had, and adds its new rows. */
+static void update_cluster(const UpdateState *state, int32 j, double *centroid, double *mass, double *within_ss)
+{
+    const ClusterUpdate *const rows = &state->clusters[j];
+    const PgkmModel *const model = &state->model;
+    const auto move = model->metric == PGKM_COSINE ? move_direction : move_mean;
+    ExactSums all, within;
+
+    /* of unit vectors, each within a distance of 2 of their direction */
+    if (model->metric == PGKM_COSINE && rows->count > 0 && *within_ss > 2 * *mass * (1 + 1e-9))
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("a model of metric cosine that was fitted with weights cannot be updated")));
+    exact_sums_init(&all, CurrentMemoryContext, 1);
+    exact_sums_init(&within, CurrentMemoryContext, 1);
+    exact_sums_add(&all, 0, state->decay, *mass);
+    exact_sums_add_multiple(&all, &rows->mass, 0, 1);
+    exact_sums_add(&within, 0, state->decay, *within_ss);
+    *mass = exact_sums_quotient(&all, 0, 1);
+    *within_ss = exact_sums_quotient(&within, 0, 1);
+    if (rows->count > 0) {
+        const Moved moved = add_up(rows, model->d, &all, *mass, centroid, &within);
+
+        move(&moved, model->d, *mass, *within_ss, centroid, within_ss);
+        pfree(moved.mean);
+    }
+    if (!std::isfinite(*within_ss) || !std::isfinite(*mass))
+        raise_too_far();
 }
 
 /*
@@ -260,25 +321,23 @@ Datum pgkm_update_final(PG_FUNCTION_ARGS)
     PgkmModel updated = state->model;
     double *const centroids = (double *)palloc_extended(values * sizeof(double), MCXT_ALLOC_HUGE);
     double *const within_ss = (double *)palloc(updated.k * sizeof(double));
+    double *const masses = (double *)palloc(updated.k * sizeof(double));
     int64 *const sizes = (int64 *)palloc(updated.k * sizeof(int64));
 
     memcpy(centroids, state->model.centroids, values * sizeof(double));
     memcpy(within_ss, state->model.within_ss, updated.k * sizeof(double));
     memcpy(sizes, state->model.sizes, updated.k * sizeof(int64));
     for (int32 j = 0; j < updated.k; ++j) {
-        const ClusterUpdate *const cluster = &state->clusters[j];
-        const auto move = updated.metric == PGKM_COSINE ? move_direction : move_mean;
+        const int64 count = state->clusters[j].count;
 
-        if (cluster->count == 0)
-            continue;
-        if (pg_add_s64_overflow(Max(sizes[j], (int64)0), cluster->count, &sizes[j]))
+        masses[j] = pgkm_model_mass(&state->model, j);
+        if (count > 0 && pg_add_s64_overflow(Max(sizes[j], (int64)0), count, &sizes[j]))
             ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE), errmsg("bigint out of range")));
-        move(cluster, updated.d, sizes[j], centroids + (Size)j * updated.d, &within_ss[j]);
-        if (!std::isfinite(within_ss[j]))
-            raise_too_far();
+        update_cluster(state, j, centroids + (Size)j * updated.d, &masses[j], &within_ss[j]);
     }
     updated.centroids = centroids;
     updated.within_ss = within_ss;
     updated.sizes = sizes;
+    updated.masses = state->weighs ? masses : NULL;
     PG_RETURN_DATUM(pgkm_model_with(PointerGetDatum(state->flat), &updated, state->n));
 }

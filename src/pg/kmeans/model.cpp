@@ -34,8 +34,9 @@ static const PgkmField fields[] = {{"k", INT4OID},
                                    {"center", FLOAT8ARRAYOID},
                                    {"scale", FLOAT8ARRAYOID},
                                    {"origin", InvalidOid},
-                                   {"fills", FLOAT8ARRAYOID}};
-static const PgkmCompositeType model_type = {"kmeans_model", fields, lengthof(fields), 1};
+                                   {"fills", FLOAT8ARRAYOID},
+                                   {"mass", FLOAT8ARRAYOID}};
+static const PgkmCompositeType model_type = {"kmeans_model", fields, lengthof(fields), 2};
 
 TupleDesc pgkm_model_tupdesc(FunctionCallInfo fcinfo)
 {
@@ -75,7 +76,8 @@ Datum pgkm_model_build(const PgkmResult *result, const PgkmRequest *request, Pgk
                                 pgkm_array(result->within_ss, {k}), result->inertia, result->n_iter,
                                 result->converged != 0, result->n, pgkm_word_of(&pgkm_metrics, options->metric),
                                 (int64)options->seed, pgkm_array_or_empty(result->center, d),
-                                pgkm_array_or_empty(result->scale, d), origin, pgkm_array_or_empty(fills, d), parents});
+                                pgkm_array_or_empty(result->scale, d), origin, pgkm_array_or_empty(fills, d),
+                                parents.isnull ? pgkm_array_or_empty((const double *)NULL, k) : parents});
 }
 
 Datum pgkm_model_of_fit(const PgkmResult *result, const PgkmRequest *request, const TableCall *call, TupleDesc tupdesc)
@@ -125,6 +127,9 @@ void pgkm_model_read(Datum composite, MemoryContext context, PgkmModel *model)
         pgkm_raise_field(&from, "centroids", "hold zeros and ones with metric 'hamming'");
     if (model->metric == PGKM_HAMMING && model->center != NULL)
         pgkm_raise_field(&from, "center", "be empty with metric 'hamming'");
+    model->masses = pgkm_model_has(&from, "mass")
+                        ? pgkm_model_numbers(&from, "mass", "hold k finite values, or none", {model->k})
+                        : NULL;
 }
 
 bool pgkm_model_is_null(Datum composite)
@@ -164,6 +169,8 @@ Datum pgkm_model_with(Datum composite, const PgkmModel *model, int64 rows)
     pgkm_model_set(&from, "size", pgkm_array(model->sizes, {model->k}));
     pgkm_model_set(&from, "within_ss", pgkm_array(model->within_ss, {model->k}));
     pgkm_model_set(&from, "inertia", Float8GetDatum(inertia));
+    if (model->masses != NULL)
+        pgkm_model_set(&from, "mass", pgkm_array(model->masses, {model->k}));
     if (pg_add_s64_overflow(n->isnull ? 0 : DatumGetInt64(n->value), rows, &all))
         ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE), errmsg("bigint out of range")));
     pgkm_model_set(&from, "n", Int64GetDatum(all));

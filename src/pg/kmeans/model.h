@@ -16,6 +16,7 @@ struct PgkmModel {
     const double *centroids; /* k x d, in the space of the distance */
     const int64 *sizes;      /* k */
     const double *within_ss; /* k */
+    const double *masses;    /* k: what rows count for, or NULL: as many as there are */
     const double *center;    /* d, or NULL where (value - center) / scale is the value */
     const double *scale;     /* d, or NULL likewise */
     const double *fills;     /* d: what stands in the place of NULLs; or NULL */
@@ -34,7 +35,8 @@ void pgkm_model_check_size(const PgkmRequest *request, int64 k, int64 n);
 Datum pgkm_model_of_fit(const PgkmResult *result, const PgkmRequest *request, const TableCall *call, TupleDesc tupdesc);
 
 /* The result as a kmeans_model datum in CurrentMemoryContext. `origin` is a kmeans_origin, or NULL. `fills` are d
- * values that stood in the place of NULLs, or NULL. `parents` are the last field of a kmeans_tree. */
+ * values that stood in the place of NULLs, or NULL. `parents` are the last field of a kmeans_tree; a
+ * kmeans_model has `mass` there, which is empty. */
 Datum pgkm_model_build(const PgkmResult *result, const PgkmRequest *request, PgkmValue origin, const double *fills,
                        TupleDesc tupdesc, PgkmValue parents = PgkmValue());
 
@@ -43,6 +45,12 @@ Origin pgkm_model_origin(Datum composite);
 
 /* Centroid j in the units of the data. 22003 beyond the range of double precision. */
 void pgkm_model_centroid(const PgkmModel *model, int32 j, double *centroid);
+
+/* What the rows of cluster j count for. */
+static inline double pgkm_model_mass(const PgkmModel *model, int32 j)
+{
+    return Max(model->masses != NULL ? model->masses[j] : (double)model->sizes[j], 0.0);
+}
 
 /* Unpacks and checks a kmeans_model, whose arrays are copied into the context; they stay in the composite where that is
  * NULL. Models can be made by hand: 22023 for one whose fields do not fit together. */

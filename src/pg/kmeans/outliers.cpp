@@ -69,7 +69,8 @@ static void read_row(const PgkmRows *used, int64 i, const PgkmModel *model, doub
 /* How many times the root mean square distance of its cluster, or the mean Hamming distance, a row lies away. */
 static double score_of(const PgkmModel *model, int32 cluster, double square)
 {
-    const double typical = model->sizes[cluster] > 0 ? model->within_ss[cluster] / (double)model->sizes[cluster] : 0.0;
+    const double mass = pgkm_model_mass(model, cluster);
+    const double typical = mass > 0 ? model->within_ss[cluster] / mass : 0.0;
 
     if (square == 0)
         return 0;

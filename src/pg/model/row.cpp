@@ -295,7 +295,8 @@ static double *read_values(const RowMap *map, const Sources *sources, int32 d, c
 double *model_row(FunctionCallInfo fcinfo, int number, int32 d, const double *fills, ModelColumns *columns,
                   PgkmElement *element, int behind)
 {
-    const bool is_columns = PG_NARGS() > number + 1 + behind;
+    /* Of a transition function, whose state comes first, what follows are other arguments. */
+    const bool is_columns = number == 1 && PG_NARGS() > number + 1 + behind;
 
     if (!is_columns && !pgkm_argument_is_row(fcinfo->flinfo, number))
         return pgkm_read_row(fcinfo, number, d, "feature", element, fills);

@@ -2,6 +2,7 @@
  * row_fault.cpp - rows of function arguments, and errors: about single rows, and where in a text they are.
  */
 #include "pg/values/datum.h"
+#include "pg/values/weight.h"
 
 #include <cmath>
 
@@ -160,7 +161,7 @@ double *pgkm_read_array(NullableDatum array, int32 d, const char *noun, PgkmElem
     return row;
 }
 
-static double weight_argument(FunctionCallInfo fcinfo, int number)
+double pgkm_weight_argument(FunctionCallInfo fcinfo, int number)
 {
     if (PG_NARGS() <= number)
         return 1.0;
@@ -186,7 +187,7 @@ bool pgkm_row_arguments(FunctionCallInfo fcinfo, int features, int weight_number
 
     if (!opened && fault.kind == PGKM_ROW_NULL)
         return false;
-    *weight = weight_argument(fcinfo, weight_number);
+    *weight = pgkm_weight_argument(fcinfo, weight_number);
     if (*weight == 0.0)
         return false;
     if (!opened)
