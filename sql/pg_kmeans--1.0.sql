@@ -1004,7 +1004,7 @@ BEGIN
         ('kmeans_options.min_sizes', 'least rows of each cluster in its order; NULL: min_size for all'),
         ('kmeans_options.max_sizes', 'most rows of each cluster in its order; NULL: max_size for all'),
         ('kmeans_options.batch_size', 'rows of a mini-batch; NULL: iterations over all rows'),
-        ('kmeans_options.init_model', 'model from which the fit goes on, in its units'),
+        ('kmeans_options.init_model, gmm_options.init_model', 'model from which the fit goes on, in its units'),
         ('kmeans_options.max_radius', 'clusters are added until each row is so near to its centroid; 0: no limit'),
         ('kmeans_model.k', 'number of clusters found'),
         ('kmeans_model.d, kmeans_tree.d, kmeans_sums.d, pca_model.d, gmm_model.d', 'number of features'),
