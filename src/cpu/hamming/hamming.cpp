@@ -1,7 +1,8 @@
 // hamming.cpp - fit(), assign() and summarise() of rows of bits.
 //
-// Each row has bounds of its distances: to its own centroid at most, to all others at least. Centroids that move by so
-// many bits move the bounds by as many. A row whose bounds stay apart keeps its label unseen (Hamerly 2010).
+// Few centroids move in a later iteration: a majority stays the same while some rows come and go. Each row knows its
+// distance to its own centroid and a bound of those to all others. So it meets those that have moved, and all only
+// where its own has moved away.
 #include <algorithm>
 #include <bit>
 #include <utility>
@@ -72,8 +73,8 @@ class BitFit {
   public:
     BitFit(const Data &data, ThreadPool &pool, PgkmProblem &problem)
         : of_(data, pool, problem), rows_(of_.rows), budget_(data.context.budget), problem_(problem),
-          labels_(budget_, rows_.n, -1), before_(budget_, rows_.n), most_(budget_, rows_.n, 0),
-          least_(budget_, rows_.n, 0), moves_(budget_, rows_.k, 0),
+          labels_(budget_, rows_.n, -1), before_(budget_, rows_.n), own_(budget_, rows_.n, 0),
+          others_(budget_, rows_.n, 0), moves_(budget_, rows_.k, 0),
           counts_(Buffer<Int128>::zeros(budget_, at(width() * rows_.k))), masses_(at(rows_.k), 0)
     {
         problem_.n_iter = problem_.converged = 0;
@@ -102,22 +103,40 @@ class BitFit {
     // The rows of the problem, with as many features as words.
     PgkmPoints points() const { return {rows_.values, PGKM_BIT, rows_.n, rows_.d, rows_.weights}; }
 
+    // Rows meet the centroids that have moved. Those that rest are no nearer than before.
     void assign()
     {
-        const std::int32_t farthest = *std::max_element(moves_.begin(), moves_.end());
-        for_blocks(rows_, of_.block(), [&](int, std::int64_t first, int count) {
-            for (std::int64_t i = first; i < first + count; ++i) {
-                std::int32_t &label = labels_[i];
-                if (label >= 0) {
-                    least_[i] -= farthest;
-                    most_[i] += moves_[label];
-                    if (most_[i] < least_[i] || (most_[i] = of_.distance(i, label)) < least_[i])
-                        continue;
-                }
-                label =
-                    of_.kernels.nearest(rows_.row(i), rows_.d, of_.centroids.data(), rows_.k, &most_[i], &least_[i]);
-            }
+        std::vector<std::int32_t> movers;
+        for (std::int32_t j = 0; j < rows_.k; ++j)
+            if (moves_[j] != 0)
+                movers.push_back(j);
+        Buffer<BitWord> moved(budget_, movers.size() * rows_.d);
+        for (std::size_t i = 0; i < movers.size(); ++i)
+            std::copy_n(of_.centroid(movers[i]), rows_.d, moved.data() + i * rows_.d);
+        const auto count = static_cast<std::int32_t>(movers.size());
+        for_blocks(rows_, of_.block(), [&](int, std::int64_t first, int rows) {
+            for (std::int64_t i = first; i < first + rows; ++i)
+                if (labels_[i] < 0 || !meet(i, moved.data(), count, movers.data()))
+                    labels_[i] = of_.kernels.nearest(rows_.row(i), rows_.d, of_.centroids.data(), rows_.k, &own_[i],
+                                                     &others_[i]);
         });
+    }
+    // False where a centroid that rests may be the nearest instead of the row's own.
+    bool meet(std::int64_t i, const BitWord *moved, std::int32_t count, const std::int32_t *movers)
+    {
+        std::int32_t best, second;
+        const std::int32_t which = of_.kernels.nearest(rows_.row(i), rows_.d, moved, count, &best, &second);
+        const std::int32_t rest = std::max(own_[i], others_[i]), j = movers[which]; // all that rest, but its own
+        if (moves_[labels_[i]] == 0 && (best > own_[i] || (best == own_[i] && j > labels_[i]))) {
+            others_[i] = std::min(rest, best);
+            return true;
+        }
+        if (moves_[labels_[i]] != 0 && best >= rest)
+            return false;
+        others_[i] = std::min(second, moves_[labels_[i]] == 0 ? own_[i] : rest);
+        own_[i] = best;
+        labels_[i] = j;
+        return true;
     }
 
     // Brings counts and masses to the labels. Whether one has changed.
@@ -252,7 +271,7 @@ class BitFit {
     Budget &budget_;
     PgkmProblem &problem_;
     Buffer<std::int32_t> labels_, before_;
-    Buffer<std::int32_t> most_, least_; // the bounds
+    Buffer<std::int32_t> own_, others_; // distances: to the own centroid, and to all others at least
     Buffer<std::int32_t> moves_;        // of the centroids, in bits
     Buffer<Int128> counts_;             // k x places: masses of the rows whose bit is set
     std::vector<Int128> masses_;        // k

@@ -158,7 +158,8 @@ HWY_INLINE std::int32_t count_different(const std::uint64_t *a, const std::uint6
         auto counts = hn::Zero(wide);
         while (w + width <= words) {
             auto own = hn::Zero(bytes);
-            for (int i = 0; i < most && w + width <= words; ++i, w += width)
+            for (const std::int64_t end = std::min<std::int64_t>(words - width, w + (most - 1) * width); w <= end;
+                 w += width)
                 own = hn::Add(own, hn::PopulationCount(
                                        hn::BitCast(bytes, hn::Xor(hn::LoadU(wide, a + w), hn::LoadU(wide, b + w)))));
             counts = hn::Add(counts, hn::SumsOf8(own));
@@ -195,18 +196,27 @@ void gains(const std::uint64_t *bits, std::int64_t rows, std::int64_t words, con
     run(bits, rows, words, counts, candidates, n_candidates, gains);
 }
 
-int nearer(const std::uint64_t *bits, const std::int32_t *among, std::int64_t rows, std::int64_t words,
-           const std::int32_t *counts, const std::uint64_t *candidate, std::int32_t *nearer, std::int32_t *fewer)
+template <int Words>
+int find_nearer(const std::uint64_t *bits, const std::int32_t *among, std::int64_t rows, std::int64_t words,
+                const std::int32_t *counts, const std::uint64_t *candidate, std::int32_t *nearer, std::int32_t *fewer)
 {
+    const std::int64_t width = Words == 0 ? words : Words;
     int found = 0;
     for (std::int64_t place = 0; place < rows; ++place) {
         const std::int64_t i = among == nullptr ? place : among[place];
-        const std::int32_t count = count_different(bits + i * words, candidate, words);
+        const std::int32_t count = count_different(bits + i * width, candidate, width);
         nearer[found] = static_cast<std::int32_t>(i);
         fewer[found] = count;
         found += static_cast<int>(count < counts[i]);
     }
     return found;
+}
+
+int nearer(const std::uint64_t *bits, const std::int32_t *among, std::int64_t rows, std::int64_t words,
+           const std::int32_t *counts, const std::uint64_t *candidate, std::int32_t *nearer, std::int32_t *fewer)
+{
+    const auto run = words == 16 ? find_nearer<16> : find_nearer<0>;
+    return run(bits, among, rows, words, counts, candidate, nearer, fewer);
 }
 
 std::int32_t different(const std::uint64_t *a, const std::uint64_t *b, std::int64_t words)

@@ -47,8 +47,11 @@ class BitRowTrials {
             if (rows_.weights == nullptr && !is_long())
                 return kernels_.gains(bits_.row(first), rows, words_, counts_.data() + first, candidates_.data(),
                                       static_cast<int>(count), gains);
-            for (std::size_t trial = 0; trial < count; ++trial)
-                gains[trial] = gain_of(trial, first, rows, scale);
+            std::fill_n(gains, count, 0);
+            for (const std::int64_t last = first + rows; first < last; first += cached_rows) {
+                for (std::size_t trial = 0; trial < count; ++trial)
+                    gains[trial] += gain_of(trial, first, std::min(last - first, cached_rows), scale);
+            }
         });
         std::vector<UInt128> all(count, 0);
         for (std::int64_t i = 0; i < blocks_ * static_cast<std::int64_t>(count); ++i)
@@ -84,6 +87,8 @@ class BitRowTrials {
             body(block, first, std::min(rows_.n - first, max_seed_block));
         });
     }
+    static constexpr std::int64_t cached_rows = 128; // which all trials meet before others
+
     bool is_long() const { return words_ > 4; }
     const std::uint64_t *words_of(const T *row) const { return bits_.row((row - rows_.values) / rows_.d); }
     // How far each candidate is from the chosen rows.
