@@ -36,7 +36,7 @@ SELECT pg_temp.outcome('SELECT (kmeans(ARRAY[i], 1, CASE WHEN i = 1 THEN kmeans_
        pg_temp.outcome('SELECT (kmeans(ARRAY[i], 1, CASE WHEN i = 2 THEN kmeans_options(tol => 0) END)).k FROM generate_series(1, 2) AS i') AS from_null,
        pg_temp.outcome('SELECT (kmeans(ARRAY[i], 1, kmeans_options(init_centroids => ARRAY[ARRAY[i]]))).k FROM generate_series(1, 2) AS i') AS centroids;
 SELECT (kmeans(ARRAY[i], 1, CASE WHEN i = 1 THEN kmeans_options() END)).k,
-       (kmeans(ARRAY[i], 1, CASE WHEN i = 1 THEN kmeans_options() ELSE ROW(NULL, NULL, 1, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)::kmeans_options END)).k
+       (kmeans(ARRAY[i], 1, CASE WHEN i = 1 THEN kmeans_options() ELSE ROW(NULL, NULL, 1, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)::kmeans_options END)).k
 FROM generate_series(1, 2) AS i;
 
 -- weights

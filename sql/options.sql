@@ -42,17 +42,17 @@ SELECT call, pg_temp.outcome('SELECT kmeans_options(' || call || ')') FROM unnes
 CREATE TEMP TABLE points AS SELECT i AS id, ARRAY[i, i % 3]::real[] AS f FROM generate_series(1, 9) AS i;
 SELECT options, pg_temp.outcome('SELECT (kmeans(f, 2, ' || options || '::kmeans_options)).k FROM points')
 FROM unnest(ARRAY[
-    'ROW(NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL)',
-    'ROW(''best'', NULL, 1, 300, 1e-4, 0, ''l2'', false, true, NULL, NULL, NULL, NULL, 0, NULL, NULL)',
-    'ROW(''random'', NULL, 0, 300, 1e-4, 0, ''l2'', false, true, NULL, NULL, NULL, NULL, 0, NULL, NULL)',
-    'ROW(''random'', NULL, 1, 0, 1e-4, 0, ''l2'', false, true, NULL, NULL, NULL, NULL, 0, NULL, NULL)',
-    'ROW(''random'', NULL, 1, 300, -1, 0, ''l2'', false, true, NULL, NULL, NULL, NULL, 0, NULL, NULL)',
-    'ROW(''random'', NULL, 1, 300, ''NaN'', 0, ''l2'', false, true, NULL, NULL, NULL, NULL, 0, NULL, NULL)',
-    'ROW(''random'', NULL, 1, 300, 0, 0, ''manhattan'', false, true, NULL, NULL, NULL, NULL, 0, NULL, NULL)',
-    'ROW(''random'', ''{1}'', 1, 300, 0, 0, ''l2'', false, true, NULL, NULL, NULL, NULL, 0, NULL, NULL)',
-    'ROW(''random'', ''{{1}}'', 1, 300, 0, 0, ''l2'', false, true, NULL, NULL, NULL, NULL, 0, NULL, NULL)',
-    'ROW(''random'', ''{{1,2},{3,4},{5,6}}'', 1, 300, 0, 0, ''l2'', false, true, NULL, NULL, NULL, NULL, 0, NULL, NULL)',
-    'ROW(''random'', ''{{1,2,3},{3,4,5}}'', 1, 300, 0, 0, ''l2'', false, true, NULL, NULL, NULL, NULL, 0, NULL, NULL)'
+    'ROW(NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL, NULL)',
+    'ROW(''best'', NULL, 1, 300, 1e-4, 0, ''l2'', false, true, NULL, NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL, NULL)',
+    'ROW(''random'', NULL, 0, 300, 1e-4, 0, ''l2'', false, true, NULL, NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL, NULL)',
+    'ROW(''random'', NULL, 1, 0, 1e-4, 0, ''l2'', false, true, NULL, NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL, NULL)',
+    'ROW(''random'', NULL, 1, 300, -1, 0, ''l2'', false, true, NULL, NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL, NULL)',
+    'ROW(''random'', NULL, 1, 300, ''NaN'', 0, ''l2'', false, true, NULL, NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL, NULL)',
+    'ROW(''random'', NULL, 1, 300, 0, 0, ''manhattan'', false, true, NULL, NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL, NULL)',
+    'ROW(''random'', ''{1}'', 1, 300, 0, 0, ''l2'', false, true, NULL, NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL, NULL)',
+    'ROW(''random'', ''{{1}}'', 1, 300, 0, 0, ''l2'', false, true, NULL, NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL, NULL)',
+    'ROW(''random'', ''{{1,2},{3,4},{5,6}}'', 1, 300, 0, 0, ''l2'', false, true, NULL, NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL, NULL)',
+    'ROW(''random'', ''{{1,2,3},{3,4,5}}'', 1, 300, 0, 0, ''l2'', false, true, NULL, NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL, NULL)'
 ]) AS options;
 
 -- what the options do: the first rows, rows given, one iteration
@@ -81,7 +81,7 @@ ALTER TYPE kmeans_options ADD ATTRIBUTE more double precision[], ADD ATTRIBUTE a
 SAVEPOINT altered;
 SELECT kmeans_options(seed => 1);
 ROLLBACK TO altered;
-SELECT kmeans(f, 1, NULL::kmeans_options) IS NOT NULL, kmeans(f, 1, ROW(NULL, NULL, 1, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)::kmeans_options) FROM points;
+SELECT kmeans(f, 1, NULL::kmeans_options) IS NOT NULL, kmeans(f, 1, ROW(NULL, NULL, 1, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)::kmeans_options) FROM points;
 ROLLBACK;
 -- standardize: models in units of the standard deviation, centroids in those of the data
 SELECT (m).center, (m).scale
@@ -95,7 +95,7 @@ FROM (SELECT kmeans(f, 2, kmeans_options(standardize => true, init => 'first')) 
 CREATE TABLE option_rows AS SELECT i AS x, i * i % 7 AS y, ARRAY[i, i * i % 7]::float8[] AS f FROM generate_series(1, 50) AS i;
 SELECT kmeans_fit('option_rows', '{f}', 3, o) = (SELECT kmeans(f, 3, o) FROM option_rows) AS same, (kmeans_fit('option_rows', '{f}', 3, options => o)).origin.options->'init' AS init,
     (kmeans_fit('option_rows', '{f}', 3, o, memory => 'stream')).origin.options->'init' AS streamed
-FROM unnest(ARRAY[NULL, kmeans_options(seed => 3), kmeans_options(init => NULL), kmeans_options('k-means++'), ROW(NULL, NULL, 2, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)::kmeans_options]) AS o;
+FROM unnest(ARRAY[NULL, kmeans_options(seed => 3), kmeans_options(init => NULL), kmeans_options('k-means++'), ROW(NULL, NULL, 2, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)::kmeans_options]) AS o;
 -- options that a function cannot use
 SELECT call, pg_temp.outcome('SELECT count(*) FROM ' || call) FROM unnest(ARRAY[
     $$kmeans_sweep('option_rows', '{x,y}', 1, 2, kmeans_options(init_centroids => '{{1,2}}'))$$,

@@ -3,7 +3,7 @@ CREATE TABLE origin_rows AS SELECT i AS id, i % 3 * 10 + sin(i) AS "Width", (i %
 ALTER TABLE origin_rows ADD f float8[];
 UPDATE origin_rows SET f = ARRAY["Width", y];
 VACUUM origin_rows;
-SELECT (m.origin).features, (m.origin).relation, (m.origin).fitted_at = now() AS now, (m.origin).options - '{tol,init,seed,metric,n_init,refine,min_size,max_size,min_sizes,max_sizes,max_iter,batch_size,max_radius,init_model,standardize,init_centroids}'::text[] AS more,
+SELECT (m.origin).features, (m.origin).relation, (m.origin).fitted_at = now() AS now, (m.origin).options - '{tol,init,seed,metric,n_init,refine,min_size,max_size,min_sizes,max_sizes,min_weight,max_weight,min_weights,max_weights,max_iter,batch_size,max_radius,init_model,standardize,init_centroids}'::text[] AS more,
     (m.origin).options->>'seed' AS seed, (m.origin).options->'tol' AS tol, (m.origin).options->>'init' AS init, (m.origin).options->>'init_model' AS model
 FROM kmeans_fit('origin_rows', '{Width,y}', 3, options => kmeans_options(seed => -5, tol => 0.25, init => 'random'), weight => 'w', filter => 'chosen', nulls => 'skip') AS m;
 SELECT (m.origin).options->>'init_model' AS model, (m.origin).options->'batch_size' AS batch FROM kmeans_fit('origin_rows', '{Width,y}', 3) AS b, kmeans_fit('origin_rows', '{Width,y}', 3, options => kmeans_options(init_model => b, batch_size => 9)) AS m;

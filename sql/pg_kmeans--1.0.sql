@@ -107,7 +107,11 @@ CREATE TYPE kmeans_options AS (
     init_model     kmeans_model,
     max_radius     double precision,
     min_sizes      double precision[],
-    max_sizes      double precision[]
+    max_sizes      double precision[],
+    min_weight     double precision,
+    max_weight     double precision,
+    min_weights    double precision[],
+    max_weights    double precision[]
 );
 COMMENT ON TYPE kmeans_options IS 'how to cluster; made by the function kmeans_options()';
 
@@ -127,7 +131,11 @@ CREATE FUNCTION kmeans_options(
     init_model     kmeans_model       DEFAULT NULL,
     max_radius     double precision   DEFAULT 0,
     min_sizes      double precision[] DEFAULT NULL,
-    max_sizes      double precision[] DEFAULT NULL
+    max_sizes      double precision[] DEFAULT NULL,
+    min_weight     double precision   DEFAULT NULL,
+    max_weight     double precision   DEFAULT NULL,
+    min_weights    double precision[] DEFAULT NULL,
+    max_weights    double precision[] DEFAULT NULL
 ) RETURNS kmeans_options
 AS 'MODULE_PATHNAME', 'pgkm_kmeans_options'
 LANGUAGE C IMMUTABLE PARALLEL SAFE COST 10;
@@ -1003,6 +1011,10 @@ BEGIN
         ('kmeans_options.max_size', 'most rows of each cluster; below 1 a share of all rows'),
         ('kmeans_options.min_sizes', 'least rows of each cluster in its order; NULL: min_size for all'),
         ('kmeans_options.max_sizes', 'most rows of each cluster in its order; NULL: max_size for all'),
+        ('kmeans_options.min_weight', 'least sum of the weights of each cluster'),
+        ('kmeans_options.max_weight', 'most sum of the weights of each cluster'),
+        ('kmeans_options.min_weights', 'least sum of weights of each cluster in its order; NULL: min_weight for all'),
+        ('kmeans_options.max_weights', 'most sum of weights of each cluster in its order; NULL: max_weight for all'),
         ('kmeans_options.batch_size', 'rows of a mini-batch; NULL: iterations over all rows'),
         ('kmeans_options.init_model, gmm_options.init_model', 'model from which the fit goes on, in its units'),
         ('kmeans_options.max_radius', 'clusters are added until each row is so near to its centroid; 0: no limit'),

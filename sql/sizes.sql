@@ -82,6 +82,36 @@ FROM (VALUES ('{4,2,3}'::float8[]), ('{2,2,4}'), ('{1,8,2}')) AS v (bounds), LAT
 -- groups of one call, any order
 SELECT part, (kmeans(ARRAY[x, y], 3, kmeans_options(max_sizes => '{200,0.3,600}') ORDER BY md5(id::text))).size FROM size_rows GROUP BY part ORDER BY part;
 
+-- bounds of weights: sums keep within them, in every function; the model is the same in any order
+CREATE TABLE size_loads AS SELECT i AS id, (i * 7919 % 1009)::float8 / 10 AS x, (i * 104729 % 997)::float8 / 10 AS y, (1 + i * 31 % 37)::float8 / 10 AS kg, i % 2 AS part FROM generate_series(1, 400) AS i;
+CREATE TABLE size_load_cases AS SELECT c, kmeans_options(init_centroids => NULL, min_weight => (c->>'lo')::float8, max_weight => (c->>'hi')::float8,
+    min_weights => (SELECT array_agg(v::float8 ORDER BY i) FROM jsonb_array_elements_text(c->'los') WITH ORDINALITY AS e (v, i)),
+    max_weights => (SELECT array_agg(v::float8 ORDER BY i) FROM jsonb_array_elements_text(c->'his') WITH ORDINALITY AS e (v, i))) AS o
+FROM unnest(ARRAY['{"hi":1000}', '{"hi":160}', '{"lo":150}', '{"lo":150,"hi":155}', '{"his":[400,300,100,50,20]}', '{"los":[0,300,10,10,0],"his":[0,350,0,20,200]}']::jsonb[]) AS c;
+CREATE TABLE size_loaded AS SELECT c, o, l.cluster_id, t.* FROM size_load_cases, LATERAL kmeans_labels('size_loads', '{x,y}', 5, options => o, weight => 'kg') AS l JOIN size_loads AS t ON t.ctid = l.row_ctid;
+SELECT c, bool_and(load >= 0.999999 * coalesce((c->>'lo')::float8, (c->'los'->>cluster_id)::float8, 0)) AS enough,
+    bool_and(load <= 1.000001 * coalesce((c->>'hi')::float8, nullif((c->'his'->>cluster_id)::float8, 0), 'Infinity')) AS not_too_much, array_agg(round(load::numeric, 1) ORDER BY cluster_id) AS loads
+FROM (SELECT c, cluster_id, sum(kg) AS load FROM size_loaded GROUP BY 1, 2) AS s GROUP BY c ORDER BY c;
+SELECT c, m.size = (SELECT array_agg(n ORDER BY cluster_id) FROM (SELECT cluster_id, count(*) AS n FROM size_loaded AS l WHERE l.c = s.c GROUP BY 1) AS t) AS sizes, m.converged,
+    abs(m.inertia - (SELECT sum(kg * ((x - m.centroids[cluster_id + 1][1]) ^ 2 + (y - m.centroids[cluster_id + 1][2]) ^ 2)) FROM size_loaded AS l WHERE l.c = s.c)) < 1e-6 AS inertia,
+    to_jsonb(m) - 'origin' = (SELECT to_jsonb(kmeans(ARRAY[x, y], 5, o, kg ORDER BY md5(id::text))) - 'origin' FROM size_loads) AS shuffled
+FROM size_load_cases AS s, LATERAL kmeans_fit('size_loads', '{x,y}', 5, options => o, weight => 'kg') AS m ORDER BY c;
+-- no row that moves, and no two that change places, make it cheaper within the bounds
+WITH fits AS (SELECT c, o, m.centroids AS z FROM size_load_cases, LATERAL kmeans_fit('size_loads', '{x,y}', 5, options => o, weight => 'kg') AS m),
+    rows AS (SELECT c, id, kg, cluster_id AS own, j - 1 AS other, kg * ((x - z[j][1]) ^ 2 + (y - z[j][2]) ^ 2 - (x - z[cluster_id + 1][1]) ^ 2 - (y - z[cluster_id + 1][2]) ^ 2) AS more
+             FROM size_loaded JOIN fits USING (c), generate_series(1, 5) AS j WHERE j <> cluster_id + 1
+             UNION ALL SELECT c, 0, 0, a, b, 0 FROM size_load_cases, generate_series(0, 4) AS a, generate_series(0, 4) AS b WHERE a <> b),
+    loads AS (SELECT c, cluster_id AS j, sum(kg) AS load, coalesce((c->>'lo')::float8, (c->'los'->>cluster_id)::float8, 0) AS lo, coalesce((c->>'hi')::float8, nullif((c->'his'->>cluster_id)::float8, 0), 'Infinity') AS hi
+              FROM size_loaded GROUP BY 1, 2)
+SELECT a.c, count(*) > 1000 AS tried, count(*) FILTER (WHERE a.more + b.more < -1e-6 AND m.load - a.kg + b.kg BETWEEN m.lo AND m.hi AND n.load + a.kg - b.kg BETWEEN n.lo AND n.hi) AS cheaper
+FROM rows AS a JOIN rows AS b ON b.c = a.c AND b.own = a.other AND b.other = a.own AND a.own < a.other JOIN loads AS m ON m.c = a.c AND m.j = a.own JOIN loads AS n ON n.c = a.c AND n.j = a.other
+GROUP BY a.c ORDER BY a.c;
+-- equal weights are rows; a row without a weight does not count; 0.1 is rounded
+SELECT (kmeans(ARRAY[x, y], 5, kmeans_options(init => 'first', max_weight => 340), 4)).size = (kmeans(ARRAY[x, y], 5, kmeans_options(init => 'first', max_size => 85))).size AS same FROM size_loads;
+SELECT (kmeans(ARRAY[x], 2, kmeans_options(max_weight => 0.3), CASE WHEN x < 7 THEN 0.1 WHEN x < 9 THEN 0 END)).size FROM generate_series(1, 10) AS x;
+SELECT part, (SELECT bool_and(s > 0) FROM unnest((m).size) AS s) AS filled, (m).n FROM (SELECT part, kmeans(ARRAY[x, y], 3, kmeans_options(max_weight => 135), kg) AS m FROM size_loads GROUP BY part) AS s ORDER BY part;
+SELECT k, clusters FROM kmeans_sweep('size_loads', '{x,y}', 4, 6, options => kmeans_options(max_weight => 210), weight => 'kg');
+
 -- what cannot be
 \set VERBOSITY terse
 SELECT kmeans_fit('size_rows', '{x,y}', 7, options => kmeans_options(min_size => 500));
@@ -121,6 +151,24 @@ SELECT kmeans(ARRAY[x], 3, kmeans_options(min_sizes => '{1,2,1}', max_sizes => '
 SELECT kmeans(ARRAY[x], 3, kmeans_options(max_sizes => '{2,2}')) FROM generate_series(1, 5) AS x;
 SELECT kmeans(ARRAY[x], 3, kmeans_options(max_sizes => '{2,2,2,2}')) FROM generate_series(1, 5) AS x;
 SELECT kmeans(ARRAY[x], 3, kmeans_options(max_sizes => '{2,2,2}')) FROM generate_series(1, 2) AS x;
+SELECT kmeans_fit('size_loads', '{x,y}', 5, options => kmeans_options(max_weight => 100), weight => 'kg');
+SELECT kmeans_fit('size_loads', '{x,y}', 5, options => kmeans_options(min_weight => 160), weight => 'kg');
+SELECT kmeans_fit('size_loads', '{x,y}', 5, options => kmeans_options(max_weights => '{100,100,100,100,1}'), weight => 'kg');
+SELECT kmeans_fit('size_loads', '{x,y}', 5, options => kmeans_options(min_weight => 160, max_weight => 150), weight => 'kg');
+SELECT kmeans_fit('size_loads', '{x,y}', 300, options => kmeans_options(max_weight => 3), weight => 'kg');
+SELECT kmeans(ARRAY[x], 2, kmeans_options(max_weight => 7), CASE WHEN x < 4 THEN 4 ELSE 0.5 END) FROM generate_series(1, 6) AS x;
+SELECT part, kmeans(ARRAY[x, y], 3, kmeans_options(max_weight => 120), kg) FROM size_loads WHERE part = 1 OR id < 100 GROUP BY part;
+SELECT kmeans_fit('size_loads', '{x,y}', 5, options => kmeans_options(max_weight => 160));
+SELECT kmeans_fit('size_loads', '{x,y}', 5, options => kmeans_options(max_weight => 160, max_size => 100), weight => 'kg');
+SELECT kmeans_fit('size_loads', '{x,y}', 5, options => kmeans_options(max_weights => '{160,160}'), weight => 'kg');
+SELECT kmeans_options(max_weight => 0);
+SELECT kmeans_options(min_weight => 'NaN');
+SELECT kmeans_options(max_weight => 'Infinity');
+SELECT kmeans_options(max_weights => '{1,NULL}');
+SELECT kmeans_options(max_weights => '{1,-1}');
+SELECT kmeans_options(min_weights => '{1}', min_weight => 1);
+SELECT kmeans_options(max_weights => '{1}', max_weight => 1);
+SELECT kmeans_options(max_weight => 1, batch_size => 10);
 SELECT kmeans_options(max_sizes => '{2,NULL,2}');
 SELECT kmeans_options(max_sizes => '{}');
 SELECT kmeans_options(max_sizes => '{{2,2}}');
@@ -138,4 +186,4 @@ SELECT kmeans_fit('size_rows', '{x,y}', 3, options => kmeans_options(min_size =>
 SELECT (gmm_options(min_size => 3)).tol;
 \set VERBOSITY default
 DROP VIEW size_groups;
-DROP TABLE size_rows, size_models, size_hashed;
+DROP TABLE size_rows, size_models, size_hashed, size_loads, size_load_cases, size_loaded;

@@ -203,7 +203,7 @@ typedef struct PgkmFitParams {
     int32_t max_iter;
 } PgkmFitParams;
 
-/* How many rows a cluster has: least >= 1; over all k clusters: sum of least <= n_rows <= sum of most. */
+/* What a cluster has of rows, or with weights of units of weight (size_units.hpp): at least 1. */
 typedef struct PgkmSizeBounds {
     int64_t least;
     int64_t most;
@@ -326,9 +326,9 @@ typedef struct PgkmBackend {
     PgkmStatus (*reduce)(PgkmData *data, const PgkmProblem *problems, int64_t n_problems,
                          const PgkmReduction *reduction, PgkmReduced *reduced, PgkmError *error);
 
-    /* fit() with a bound for each cluster, problem after problem, whose rows have no weights; then
-     * assignments[i].labels, not NULL, are the cheapest within the bounds under the last centroids. Without params:
-     * what else assignments[i] wants, over rows with these labels. NULL: left to the CPU. */
+    /* fit() with a bound for each cluster, problem after problem; then assignments[i].labels, not NULL, are the
+     * cheapest within the bounds under the last centroids, or with weights cheap ones (cpu/sizes). Without params: what
+     * else assignments[i] wants, over rows with these labels. NULL: left to the CPU. */
     PgkmStatus (*fit_sizes)(PgkmData *data, PgkmProblem *problems, int64_t n_problems, const PgkmFitParams *params,
                             const PgkmSizeBounds *bounds, PgkmAssignment *assignments, PgkmError *error);
 } PgkmBackend;

@@ -84,6 +84,11 @@ typedef struct PgkmOptions {
     double max_size;
     PgkmGiven min_sizes;
     PgkmGiven max_sizes;
+    /* The same of the sums of weights, which rows must have then; instead of bounds of rows. 0: none. */
+    double min_weight;
+    double max_weight;
+    PgkmGiven min_weights;
+    PgkmGiven max_weights;
     double max_radius;  /* no row is farther from its centroid (engine/kmeans/radius.hpp); 0: no limit */
     int32_t batch_size; /* rows of a mini-batch (engine/kmeans/batches.hpp); 0: iterations over all rows */
     /* Where the fit goes on: centroids, of any number, and units. Metric and standardize are the model's,

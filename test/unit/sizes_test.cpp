@@ -1,4 +1,4 @@
-// Options min_size and max_size: bounds that hold, and assignments that no other one beats.
+// Options that bound clusters, min_size and others: bounds that hold, and assignments that no other one beats.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -219,14 +219,157 @@ TEST(Sizes, BestOfAllAssignments)
     }
 }
 
+// Kinds of weights: whole numbers, tenths, a few that are heavy.
+Values weights_of(int kind, std::int64_t n, Draws &draws)
+{
+    Values weights;
+    for (std::int64_t i = 0; i < n; ++i) {
+        const double uniform = draws.uniform();
+        weights.push_back(kind == 0   ? std::floor(1.0 + 20.0 * uniform)
+                          : kind == 1 ? std::floor(1.0 + 9.0 * uniform) / 10.0
+                                      : std::exp(draws.normal()));
+    }
+    return weights;
+}
+
+PgkmRequest weighted(const Values &rows, const Values &weights, std::int64_t k, double least, double most)
+{
+    PgkmRequest request = bounded(rows, 2, k, 0.0, 0.0);
+    request.points.weights = weights.data();
+    request.kmeans.min_weight = least;
+    request.kmeans.max_weight = most;
+    return request;
+}
+
+// Whether a row that moves, or two that change places, make it cheaper and keep within the bounds. n x n x d.
+bool step_is_cheaper(const Values &rows, const Values &weights, const PgkmResult &result, const Values &loads,
+                     double least, double most)
+{
+    const std::int32_t d = result.d;
+    const double slack = 1e-9 * most, gain = -1e-9 * result.inertia;
+    const auto cost = [&](std::size_t i, std::size_t to) {
+        const auto *centroids = result.centroids;
+        return weights[i] * (square(rows.data() + i * 2, centroids + to * 2, d) -
+                             square(rows.data() + i * 2, centroids + result.labels[i] * 2, d));
+    };
+    const auto are_within = [&](std::size_t a, std::size_t b, double moved) {
+        return loads[a] - moved >= std::max(least - slack, slack) && loads[a] - moved <= most + slack &&
+               loads[b] + moved >= least - slack && loads[b] + moved <= most + slack;
+    };
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+        const auto own = static_cast<std::size_t>(result.labels[i]);
+        for (std::size_t to = 0; to < loads.size(); ++to)
+            if (to != own && are_within(own, to, weights[i]) && cost(i, to) < gain)
+                return true;
+        for (std::size_t j = 0; j < i; ++j) {
+            const auto other = static_cast<std::size_t>(result.labels[j]);
+            if (other != own && are_within(own, other, weights[i] - weights[j]) && cost(i, other) + cost(j, own) < gain)
+                return true;
+        }
+    }
+    return false;
+}
+
+TEST(Sizes, WeightsWithinBounds)
+{
+    Draws draws(11);
+    for (int kind = 0; kind < 4; ++kind)
+        for (int heavy = 0; heavy < 3; ++heavy)
+            for (const std::int64_t k : {2, 7}) {
+                const std::int64_t n = 150;
+                const Values rows = rows_of(kind, n, 2, draws), weights = weights_of(heavy, n, draws);
+                const double fair = std::accumulate(weights.begin(), weights.end(), 0.0) / static_cast<double>(k);
+                for (const auto &[least, most] :
+                     {std::pair{0.0, 1.15}, {0.9, 1000.0}, {0.95, 1.05}, {0.9, 1.5}, {0.0, 1000.0}}) {
+                    SCOPED_TRACE(std::to_string(kind) + " " + std::to_string(heavy) + " " + std::to_string(k) + " " +
+                                 std::to_string(least) + " " + std::to_string(most));
+                    const FitRun run(weighted(rows, weights, k, least * fair, most * fair));
+                    ASSERT_EQ(run.error.status, PGKM_OK) << run.error.text;
+                    Values loads(static_cast<std::size_t>(k), 0.0);
+                    double inertia = 0.0;
+                    for (std::size_t i = 0; i < weights.size(); ++i) {
+                        loads[static_cast<std::size_t>(run.result.labels[i])] += weights[i];
+                        inertia += weights[i] *
+                                   square(rows.data() + 2 * i, run.result.centroids + run.result.labels[i] * 2, 2);
+                    }
+                    EXPECT_EQ(run.result.k, k);
+                    EXPECT_EQ(run.result.converged, 1);
+                    EXPECT_NEAR(run.result.inertia, inertia, 1e-9 * inertia);
+                    for (const double load : loads) {
+                        EXPECT_GE(load, least * fair * (1.0 - 1e-11));
+                        EXPECT_LE(load, most * fair * (1.0 + 1e-11));
+                    }
+                    EXPECT_FALSE(step_is_cheaper(rows, weights, run.result, loads, least * fair, most * fair));
+                }
+            }
+}
+
+// No row is divided then, so that the assignment is the cheapest.
+TEST(Sizes, EqualWeightsAreRows)
+{
+    Draws draws(12);
+    for (int kind = 0; kind < 4; ++kind) {
+        SCOPED_TRACE(kind);
+        const Values rows = rows_of(kind, 3000, 2, draws), weights(3000, 0.3);
+        const FitRun run(weighted(rows, weights, 9, 90.0, 105.0));
+        ASSERT_EQ(run.error.status, PGKM_OK) << run.error.text;
+        EXPECT_FALSE(can_be_improved(rows, run.result, std::vector<PgkmSizeBounds>(9, {300, 350})));
+        const std::vector<std::int64_t> sizes = sizes_of(run.result);
+        EXPECT_GE(*std::min_element(sizes.begin(), sizes.end()), 300);
+        EXPECT_LE(*std::max_element(sizes.begin(), sizes.end()), 350);
+    }
+}
+
+// All assignments of a few rows, tried one by one: what is found is one of those that keep within the bounds.
+TEST(Sizes, WholeRowsOfAllAssignments)
+{
+    Draws draws(13);
+    constexpr std::int64_t n = 9, k = 3;
+    int possible = 0, found = 0;
+    double ratios = 0.0, worst = 1.0;
+    for (int trial = 0; trial < 300; ++trial) {
+        const Values rows = rows_of(trial % 2, n, 2, draws), weights = weights_of(trial % 3, n, draws);
+        const double fair = std::accumulate(weights.begin(), weights.end(), 0.0) / 3.0;
+        const double most = fair * (1.0 + 0.02 * (trial % 10 + 1));
+        const FitRun run(weighted(rows, weights, k, 0.0, most));
+        double best = std::numeric_limits<double>::infinity();
+        bool is_possible = false;
+        for (int code = 0; code < 19683; ++code) { // 3^9
+            Values loads(k, 0.0);
+            double inertia = 0.0;
+            for (std::size_t i = 0, rest = static_cast<std::size_t>(code); i < n; ++i, rest /= 3) {
+                loads[rest % 3] += weights[i];
+                if (run.error.status == PGKM_OK)
+                    inertia += weights[i] * square(rows.data() + 2 * i, run.result.centroids + 2 * (rest % 3), 2);
+            }
+            if (*std::max_element(loads.begin(), loads.end()) > most * (1.0 + 1e-12))
+                continue;
+            is_possible = true;
+            best = std::min(best, inertia);
+        }
+        possible += is_possible;
+        if (run.error.status != PGKM_OK)
+            continue;
+        ++found;
+        EXPECT_TRUE(is_possible);
+        EXPECT_GE(run.result.inertia, best * (1.0 - 1e-9));
+        ratios += run.result.inertia / best;
+        worst = std::max(worst, run.result.inertia / best);
+    }
+    EXPECT_GT(possible, 200);
+    EXPECT_GE(found, possible - 1); // a search may miss what is possible
+    EXPECT_LT(ratios / found, 1.02);
+    EXPECT_LT(worst, 2.0);
+}
+
 // The order of rows and the number of threads change nothing. Equal rows may change places.
-void expect_any_order(std::int64_t k, double least, double most)
+void expect_any_order(std::int64_t k, double least, double most, bool by_weight = false)
 {
     Draws draws(8);
     for (int kind = 0; kind < 4; ++kind) {
         SCOPED_TRACE(kind);
         const std::int64_t n = 6000, d = 2;
-        const Values rows = rows_of(kind, n, d, draws);
+        const Values rows = rows_of(kind, n, d, draws), weights = weights_of(0, n, draws);
         std::vector<std::int64_t> order(n);
         std::iota(order.begin(), order.end(), 0);
         for (std::size_t i = order.size() - 1; i > 0; --i)
@@ -238,8 +381,18 @@ void expect_any_order(std::int64_t k, double least, double most)
         one.settings.cpu_threads = 1;
         one.kmeans.seed = 3;
         one.kmeans.max_iter = 20;
+        Values shuffled_weights;
+        for (const std::int64_t i : order)
+            shuffled_weights.push_back(weights[static_cast<std::size_t>(i)]);
+        if (by_weight) {
+            one.points.weights = weights.data();
+            std::swap(one.kmeans.min_size, one.kmeans.min_weight);
+            std::swap(one.kmeans.max_size, one.kmeans.max_weight);
+        }
         PgkmRequest other = one;
         other.points.values = shuffled.data();
+        if (by_weight)
+            other.points.weights = shuffled_weights.data();
         other.settings.cpu_threads = 3;
         const FitRun a(one), b(other);
         ASSERT_EQ(a.error.status, PGKM_OK) << a.error.text;
@@ -258,6 +411,8 @@ TEST(Sizes, AnyOrderAnyThreads)
     expect_any_order(7, 800.0, 900.0);
     expect_any_order(100, 60.0, 60.0);
     expect_any_order(100, 50.0, 70.0);
+    expect_any_order(7, 8700.0, 9300.0, true);
+    expect_any_order(40, 1400.0, 1700.0, true);
 }
 
 TEST(Sizes, RowsThatAreEqual)
@@ -297,6 +452,22 @@ TEST(Sizes, CannotBe)
     request = bounded(two_clouds, 2, 2, 3.0, 0.0);
     request.points.weights = weights.data();
     EXPECT_EQ(FitRun(request).error.status, PGKM_UNSUPPORTED);
+    request.kmeans.max_weight = 5.0; // of both kinds
+    EXPECT_EQ(FitRun(request).error.status, PGKM_INVALID);
+    const auto fails = [](const Values &weights, double least, double most, const char *how) {
+        const PgkmError error = FitRun(weighted(two_clouds, weights, 2, least, most)).error;
+        EXPECT_EQ(error.status, PGKM_INVALID);
+        EXPECT_NE(std::string(error.text).find(how), std::string::npos) << error.text;
+    };
+    fails(weights, 3.5, 0.0, "2 clusters of at least weight 7 in all cannot be made of weight 6");
+    fails(weights, 0.0, 2.5, "2 clusters of at most weight 5 in all cannot hold weight 6");
+    fails({1.0, 1.0, 9.0, 1.0, 1.0, 1.0}, 0.0, 8.0, "a row of weight 9");
+    fails({3.0, 3.0, 3.0, 3.0, 3.0, 3.0}, 0.0, 9.0 - 1e-9, "cannot hold");
+    fails({2.0, 2.0, 2.0, 2.0, 2.0, 4.0}, 6.5, 7.5, "weights are multiples of 2: no sums");
+    fails({4.0, 4.0, 4.0, 0.5, 0.5, 0.5}, 0.0, 7.0, "miss them by 1 in all");
+    request = weighted(two_clouds, weights, 2, 0.0, 4.0);
+    request.points.weights = nullptr;
+    EXPECT_EQ(FitRun(request).error.status, PGKM_INVALID);
 }
 
 } // namespace

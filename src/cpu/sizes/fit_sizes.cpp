@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "backend/size_units.hpp"
 #include "cpu/assign/own_distances.hpp"
 #include "cpu/fit/lloyd.hpp"
 #include "cpu/for_problems.hpp"
@@ -42,8 +43,9 @@ class Labelled : public Assigner<T> {
 template <typename T>
 class Balanced final : public Labelled<T> {
   public:
-    Balanced(const Rows<T> &rows, const RowNumber *order, const PgkmSizeBounds *bounds, std::int32_t *labels)
-        : Labelled<T>(rows, labels), balancer_(rows, order, bounds), fresh_(labels)
+    Balanced(const Rows<T> &rows, const RowNumber *order, const PgkmSizeBounds *bounds, int size_exponent,
+             std::int32_t *labels)
+        : Labelled<T>(rows, labels), balancer_(rows, order, bounds, size_exponent), fresh_(labels)
     {
     }
     void begin(const T *centroids) override { balancer_.assign(centroids, fresh_); }
@@ -63,7 +65,7 @@ void fit_problem(const Data &data, ThreadPool &pool, PgkmProblem &problem, std::
         order = canonical_order(BlockRunner(data.context, &pool == &data.context.pool),
                                 SeedRows<T>{rows.values, nullptr, rows.n, rows.d});
     Buffer<std::int32_t> old(data.context.budget, problem.n_rows, -1);
-    Balanced<T> balanced(rows, order.data(), bounds, labels);
+    Balanced<T> balanced(rows, order.data(), bounds, size_exponent(rows.n, problem.weight_exponent), labels);
     Iteration<T> iteration(data, pool, problem, Purpose::iterations, old.data(), &balanced);
     iterate(iteration, problem, index, params, old.data());
     balanced.begin(static_cast<const T *>(problem.centroids));

@@ -250,43 +250,52 @@ void Network::follow_path(std::int32_t last)
     for (std::int32_t v = last; v != nowhere; v = before_[at(v)])
         path_.push_back(v);
     const std::int32_t first = path_.back();
-    while (surplus_[at(first)] > 0 && is_end(last) && path_is_free()) {
+    while (surplus_[at(first)] > 0 && is_end(last)) {
+        std::int64_t amount = std::min(surplus_[at(first)], free_amount());
+        if (last != outside())
+            amount = std::min(amount, -surplus_[at(last)]);
+        if (amount <= 0)
+            return;
         for (std::size_t i = 0; i + 1 < path_.size(); ++i) // from its end: a row takes one step
-            take_step(path_[i + 1], path_[i]);
-        surplus_[at(first)] -= 1;
-        surplus_[at(last)] += 1;
+            take_step(path_[i + 1], path_[i], amount);
+        surplus_[at(first)] -= amount;
+        surplus_[at(last)] += amount;
     }
 }
 
-// Whether each step costs no more than when the path was found: floors say how much that was.
-bool Network::path_is_free()
+// What can take each step at no more than it cost when the path was found: floors say how much that was.
+std::int64_t Network::free_amount()
 {
-    for (std::size_t i = 0; i + 1 < path_.size(); ++i) {
+    std::int64_t amount = std::numeric_limits<std::int64_t>::max();
+    for (std::size_t i = 0; i + 1 < path_.size() && amount > 0; ++i) {
         const std::int32_t from = path_[i + 1], to = path_[i];
-        if (from == outside() || to == outside()) {
-            if (from == outside() ? sent_[at(to)] <= bounds_[at(to)].least : sent_[at(from)] >= bounds_[at(from)].most)
-                return false;
-            continue;
-        }
-        const Move *move = cheapest(from, *find_arc(from, to));
-        if (move == nullptr || move->cost > floors(from)[to])
-            return false;
+        std::int64_t step = 0;
+        if (from == outside())
+            step = sent_[at(to)] - bounds_[at(to)].least;
+        else if (to == outside())
+            step = bounds_[at(from)].most - sent_[at(from)];
+        else if (const Move *move = cheapest(from, *find_arc(from, to));
+                 move != nullptr && move->cost <= floors(from)[to])
+            step = rows_->amount(move->place);
+        amount = std::min(amount, step);
     }
-    return true;
+    return amount;
 }
 
-void Network::take_step(std::int32_t from, std::int32_t to)
+void Network::take_step(std::int32_t from, std::int32_t to, std::int64_t amount)
 {
     if (from == outside()) {
-        sent_[at(to)] -= 1;
+        sent_[at(to)] -= amount;
         return;
     }
     if (to == outside()) {
-        sent_[at(from)] += 1;
+        sent_[at(from)] += amount;
         return;
     }
-    const std::int64_t place = cheapest(from, *find_arc(from, to))->place;
-    const std::vector<double> &costs = rows_->move(place, to);
+    const std::int64_t place = rows_->move(cheapest(from, *find_arc(from, to))->place, to, amount);
+    if (place == nowhere)
+        return;
+    const std::vector<double> &costs = rows_->costs();
     // What it can do from there.
     double *least = floors(to);
     for (std::int32_t j = 0; j < outside(); ++j)

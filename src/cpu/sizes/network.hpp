@@ -1,5 +1,8 @@
 // network.hpp - moves rows between clusters until every size is within its bounds, at the least cost.
 //
+// A row counts by its amount, which is 1 or stands for its weight. Of a row that is larger than what a cluster may take
+// a part moves, which is a row of its own from then on.
+//
 // Which rows go to which clusters is a transportation problem. Its nodes are the clusters and one more, the outside:
 // cluster j sends as many rows there as its bounds allow. Each cluster has a price. A row lies where its squared
 // distance plus the price is least, so that assignment is the cheapest of those with the same sizes. From there rows
@@ -36,8 +39,11 @@ class RowCosts {
     virtual ~RowCosts() = default;
     // The moves of all rows that are in `from` now. A row that came there more than once may be there as often.
     virtual std::vector<Move> moves(std::int32_t from, std::int32_t to) = 0;
-    // Changes the label of a row. What it costs in each cluster, valid until the next call.
-    virtual const std::vector<double> &move(std::int64_t place, std::int32_t to) = 0;
+    virtual std::int64_t amount(std::int64_t place) const = 0;
+    // Changes the label of a row, or of so much of it. The place of what has moved; none where it joins the rest of its
+    // row, whose moves are known. What it costs in each cluster is in costs().
+    virtual std::int64_t move(std::int64_t place, std::int32_t to, std::int64_t amount) = 0;
+    virtual const std::vector<double> &costs() const = 0;
     virtual std::int32_t label(std::int64_t place) const = 0;
     // Counts memory of the network; below 0: as given back.
     virtual void hold(std::int64_t bytes) = 0;
@@ -51,7 +57,7 @@ class Network {
     Network(const std::vector<PgkmSizeBounds> &bounds, const std::vector<std::int64_t> &sizes,
             const std::vector<double> &prices, double *floors);
 
-    // Rows that are too many somewhere. None: all sizes are within their bounds.
+    // Amounts that are too many somewhere. None: all sizes are within their bounds.
     std::int64_t excess() const;
 
     // Moves rows until none are too many.
@@ -83,8 +89,8 @@ class Network {
     std::int32_t look_around(std::int32_t from);
     void raise_prices();
     void follow_path(std::int32_t last);
-    bool path_is_free();
-    void take_step(std::int32_t from, std::int32_t to);
+    std::int64_t free_amount();
+    void take_step(std::int32_t from, std::int32_t to, std::int64_t amount);
 
     std::vector<PgkmSizeBounds> bounds_;
     std::vector<std::vector<Arc>> arcs_; // of each cluster, those that were asked for, ascending

@@ -27,6 +27,9 @@ class PricedRows {
     void poll() const { rows_.context.poll(); }
     Budget &budget() const { return rows_.context.budget; }
 
+    // Places are those of another array from now on.
+    void set_order(const RowNumber *order) { order_ = order; }
+
     // k x d; they stay the caller's.
     void set_centroids(const T *centroids);
 

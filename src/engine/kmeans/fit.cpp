@@ -86,13 +86,17 @@ std::unique_ptr<Models> fit(const PgkmRequest &request, Workplace *place, Monito
 // Of a sweep, for the least and the greatest k.
 void check_sizes(const PgkmRequest &request, const PgkmGroup &group)
 {
-    if (group.weights != nullptr)
-        throw Error(PGKM_UNSUPPORTED, "options min_size and max_size count rows, which must not have weights");
     if (is_spread(request))
-        throw Error(PGKM_UNSUPPORTED, "options min_size and max_size are not for rows of several servers");
-    size_bounds(request.kmeans, group.n, group.k);
+        throw Error(PGKM_UNSUPPORTED, "bounds of clusters are not for rows of several servers");
+    if (weights_are_bounded(request.kmeans) && group.weights == nullptr)
+        throw Error(PGKM_INVALID, "bounds of weights need rows with weights");
+    if (!weights_are_bounded(request.kmeans) && group.weights != nullptr)
+        throw Error(PGKM_UNSUPPORTED,
+                    "bounds of sizes count rows, which must not have weights; min_weight, max_weight, "
+                    "min_weights and max_weights bound weights");
+    size_bounds(request.kmeans, group.n, group.k, group.weights);
     if (request.k_last != 0)
-        size_bounds(request.kmeans, group.n, sweep_last(request, group));
+        size_bounds(request.kmeans, group.n, sweep_last(request, group), group.weights);
 }
 
 void check_bits(const PgkmRequest &request)

@@ -329,11 +329,14 @@ class Fitter {
     {
         monitor_.enter(PGKM_ITERATING);
         const PgkmFitParams params = {task_.options.metric, task_.options.max_iter};
+        const double *const weights = rows_.points().weights;
         std::vector<PgkmSizeBounds> bounds;
         std::vector<Assigned> assigned(problems().size());
         for (std::size_t p = 0; p < assigned.size(); ++p) {
             keep_all(problems()[p], fits_.centroids[p]);
-            const std::vector<PgkmSizeBounds> some = size_bounds(task_.options, problems()[p].n_rows, problems()[p].k);
+            const std::vector<PgkmSizeBounds> some =
+                size_bounds(task_.options, problems()[p].n_rows, problems()[p].k,
+                            weights == nullptr ? nullptr : weights + problems()[p].first_row);
             if (bounds_differ(task_.options) && !has_known_order())
                 deal_out(some, problems()[p], fits_.centroids[p]);
             bounds.insert(bounds.end(), some.begin(), some.end());

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <string_view>
 
+#include "backend/size_units.hpp"
 #include "numeric/contract.hpp"
 #include "numeric/error.hpp"
 #include "numeric/index.hpp"
@@ -66,6 +68,58 @@ void check_of_each(const PgkmGiven &given, std::int64_t k, const char *option)
                                       " values, one for each cluster");
 }
 
+// What cannot be, whatever the rows are. total: of all clusters.
+template <typename Text>
+void check_sums(const std::vector<PgkmSizeBounds> &bounds, std::int64_t total, Text &&text)
+{
+    Int128 least = 0, most = 0;
+    for (std::size_t j = 0; j < bounds.size(); ++j) {
+        if (bounds[j].least > bounds[j].most)
+            throw Error(PGKM_INVALID, "cluster " + std::to_string(j) + " cannot have at least " +
+                                          text(bounds[j].least) + " and at most " + text(bounds[j].most));
+        least += bounds[j].least;
+        most += bounds[j].most;
+    }
+    if (least > total)
+        throw Error(PGKM_INVALID, clusters(std::ssize(bounds)) + " of at least " + text(least) +
+                                      " in all cannot be made of " + text(total));
+    if (most < total)
+        throw Error(PGKM_INVALID,
+                    clusters(std::ssize(bounds)) + " of at most " + text(most) + " in all cannot hold " + text(total));
+}
+
+// Weights such as 0.1 are rounded, so that 3 of them are more than 0.3.
+std::vector<PgkmSizeBounds> weight_bounds(const PgkmOptions &options, std::int64_t n, std::int64_t k,
+                                          const double *weights)
+{
+    constexpr double rounded = 0x1p-40, most_units = 0x1p61;
+    const double heaviest = *std::max_element(weights, weights + n);
+    const int exponent = size_exponent(n, scale_exponent(heaviest));
+    std::int64_t total = 0, widest = 0;
+    for (std::int64_t i = 0; i < n; ++i)
+        total += size_units(weights[i], exponent);
+    check_of_each(options.min_weights, k, "min_weights");
+    check_of_each(options.max_weights, k, "max_weights");
+    const bool fewer = !bounds_differ(options) && !centroids_are_given(options);
+    std::vector<PgkmSizeBounds> bounds(at(fewer ? std::min(n, k) : k));
+    for (std::size_t j = 0; j < bounds.size(); ++j) {
+        const auto units = [&](const PgkmGiven &each, double same, double factor) {
+            return std::min(most_units, std::ldexp(each.dimensions > 0 ? each.values[j] : same, exponent) * factor);
+        };
+        const double least = units(options.min_weights, options.min_weight, 1.0 - rounded);
+        const double most = units(options.max_weights, options.max_weight, 1.0 + rounded);
+        bounds[j].least = std::max<std::int64_t>(1, static_cast<std::int64_t>(std::ceil(least)));
+        bounds[j].most = most == 0.0 ? total : std::min(total, static_cast<std::int64_t>(most));
+        widest = std::max(widest, bounds[j].most);
+    }
+    const auto text = [&](Int128 units) { return "weight " + weight_text(to_double(units), exponent); };
+    check_sums(bounds, total, text);
+    if (size_units(heaviest, exponent) > widest)
+        throw Error(PGKM_INVALID, "a row of " + text(size_units(heaviest, exponent)) +
+                                      " is heavier than any cluster may be, which is " + text(widest) + " at most");
+    return bounds;
+}
+
 void check_init_model(const PgkmOptions &options, std::int32_t d)
 {
     if (options.init_centroids.dimensions > 0)
@@ -105,8 +159,17 @@ PgkmInit init_of(const PgkmOptions &options, double n, double d, double k)
     return n * d * std::min(n, k) <= most_greedy ? PGKM_INIT_KMEANS_PLUS_PLUS : PGKM_INIT_KMEANS_PARALLEL;
 }
 
-std::vector<PgkmSizeBounds> size_bounds(const PgkmOptions &options, std::int64_t n, std::int64_t k)
+bool weights_are_bounded(const PgkmOptions &options)
 {
+    return options.min_weight != 0.0 || options.max_weight != 0.0 || options.min_weights.dimensions > 0 ||
+           options.max_weights.dimensions > 0;
+}
+
+std::vector<PgkmSizeBounds> size_bounds(const PgkmOptions &options, std::int64_t n, std::int64_t k,
+                                        const double *weights)
+{
+    if (weights_are_bounded(options))
+        return weight_bounds(options, n, k, weights);
     const PgkmSizeBounds same = {least_of(options.min_size, n), most_of(options.max_size, n)};
     if (options.min_size != 0.0 && options.max_size != 0.0 && same.least > same.most)
         throw Error(PGKM_INVALID, "option min_size (" + std::to_string(same.least) +
@@ -123,22 +186,13 @@ std::vector<PgkmSizeBounds> size_bounds(const PgkmOptions &options, std::int64_t
     check_of_each(options.min_sizes, k, "min_sizes");
     check_of_each(options.max_sizes, k, "max_sizes");
     std::vector<PgkmSizeBounds> bounds(at(k), same);
-    std::int64_t least = 0, most = 0;
     for (std::size_t j = 0; j < bounds.size(); ++j) {
         if (options.min_sizes.dimensions > 0)
             bounds[j].least = least_of(options.min_sizes.values[j], n);
         if (options.max_sizes.dimensions > 0)
             bounds[j].most = most_of(options.max_sizes.values[j], n);
-        if (bounds[j].least > bounds[j].most)
-            throw Error(PGKM_INVALID, "cluster " + std::to_string(j) + " cannot have at least " +
-                                          rows(bounds[j].least) + " and at most " + rows(bounds[j].most));
-        least += bounds[j].least;
-        most += bounds[j].most;
     }
-    if (least > n)
-        throw Error(PGKM_INVALID, clusters(k) + " of at least " + rows(least) + " in all cannot be made of " + rows(n));
-    if (most < n)
-        throw Error(PGKM_INVALID, clusters(k) + " of at most " + rows(most) + " in all cannot hold " + rows(n));
+    check_sums(bounds, n, [](Int128 count) { return rows(static_cast<std::int64_t>(count)); });
     return bounds;
 }
 
@@ -160,9 +214,7 @@ void check_hamming(const PgkmOptions &options)
                                 : options.init == PGKM_INIT_OPTIMAL       ? "init 'optimal'"
                                 : options.standardize != 0                ? "standardize"
                                 : options.refine != 0                     ? "refine"
-                                : options.min_size != 0.0                 ? "min_size"
-                                : options.max_size != 0.0                 ? "max_size"
-                                : sizes_are_bounded(options)              ? "min_sizes or max_sizes"
+                                : sizes_are_bounded(options)              ? pgkm_bound_given(&options)
                                 : options.batch_size > 0                  ? "batch_size"
                                 : options.max_radius > 0.0                ? "max_radius"
                                                                           : nullptr;
@@ -195,6 +247,8 @@ void check_options(const PgkmOptions &options, std::int64_t k, std::int32_t d)
         throw Error(PGKM_INVALID, "option max_radius must be a finite number of at least 0");
     if (options.max_radius > 0.0 && (options.batch_size > 0 || sizes_are_bounded(options)))
         throw Error(PGKM_INVALID, "option max_radius must be 0 with batch_size and with bounds of clusters");
+    if (weights_are_bounded(options) && std::string_view(pgkm_bound_given(&options)).find("size") != std::string::npos)
+        throw Error(PGKM_INVALID, "bounds of sizes and bounds of weights must not both be given");
     if (model_is_given(options))
         check_init_model(options, d);
     else if (centroids_are_given(options))
@@ -205,11 +259,15 @@ void check_options(const PgkmOptions &options, std::int64_t k, std::int32_t d)
 
 const char *pgkm_bound_given(const PgkmOptions *options)
 {
-    return options->min_size != 0.0            ? "min_size"
-           : options->max_size != 0.0          ? "max_size"
-           : options->min_sizes.dimensions > 0 ? "min_sizes"
-           : options->max_sizes.dimensions > 0 ? "max_sizes"
-                                               : nullptr;
+    return options->min_size != 0.0              ? "min_size"
+           : options->max_size != 0.0            ? "max_size"
+           : options->min_sizes.dimensions > 0   ? "min_sizes"
+           : options->max_sizes.dimensions > 0   ? "max_sizes"
+           : options->min_weight != 0.0          ? "min_weight"
+           : options->max_weight != 0.0          ? "max_weight"
+           : options->min_weights.dimensions > 0 ? "min_weights"
+           : options->max_weights.dimensions > 0 ? "max_weights"
+                                                 : nullptr;
 }
 
 void pgkm_options_default(PgkmOptions *options)

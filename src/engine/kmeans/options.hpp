@@ -39,13 +39,19 @@ inline bool sizes_are_bounded(const PgkmOptions &options)
 // Whether these differ from cluster to cluster.
 inline bool bounds_differ(const PgkmOptions &options)
 {
-    return options.min_sizes.dimensions > 0 || options.max_sizes.dimensions > 0;
+    return options.min_sizes.dimensions > 0 || options.max_sizes.dimensions > 0 || options.min_weights.dimensions > 0 ||
+           options.max_weights.dimensions > 0;
 }
 
+// Whether they are bounds of weights.
+bool weights_are_bounded(const PgkmOptions &options);
+
 // Of each of k clusters over n rows; of the n that there are where these are fewer. Below 1 an option is a share of the
-// rows: a least size is rounded up then, a most down, so that sizes keep within the share. No cluster is empty. Throws
-// Error(PGKM_INVALID) saying why it cannot be.
-std::vector<PgkmSizeBounds> size_bounds(const PgkmOptions &options, std::int64_t n, std::int64_t k);
+// rows: a least size is rounded up then, a most down, so that sizes keep within the share. No cluster is empty. Bounds
+// of weights are in units (backend/size_units.hpp), and 2^-40 of them wider. weights: n, or NULL with bounds of rows.
+// Throws Error(PGKM_INVALID) saying why it cannot be.
+std::vector<PgkmSizeBounds> size_bounds(const PgkmOptions &options, std::int64_t n, std::int64_t k,
+                                        const double *weights = nullptr);
 
 // How first centroids of such a fit are chosen: the options' init, or by size where that is automatic. k-means++ goes
 // through the rows k times, so it takes up to 2^33 values of rows times clusters; k-means|| a few times, whatever k is.

@@ -52,10 +52,11 @@ double sizes_per_iteration(const Shape &fit)
     return 3.0 * distances(fit) + 10.0 * fit.k * fit.k + 0.1 * fit.n * (fit.k * fit.d + 100.0);
 }
 
-// Labels, squares and places of rows in canonical order; pairs of clusters, and moves between near ones.
-double bytes_of_sizes(const Shape &fit)
+// Labels, squares and places of rows in canonical order; pairs of clusters, and moves between near ones. With weights
+// their units, the last labels, and two lists of the rows that may move.
+double bytes_of_sizes(const Shape &fit, bool weighted)
 {
-    return fit.n * 96.0 + fit.k * (64.0 * fit.k + 100.0 * std::min(fit.k, 256.0));
+    return fit.n * (weighted ? 224.0 : 96.0) + fit.k * (64.0 * fit.k + 100.0 * std::min(fit.k, 256.0));
 }
 
 // Figures of all fits, and the models that may be suggested; the order of rows, of which silhouettes take a sample, the
@@ -214,7 +215,7 @@ double bytes_of_clusters(const PgkmRequest &request, const PgkmGroup &group)
     const bool copied = (are_transformed(request.kmeans) && request.n_groups == 0) || in_batches;
     const bool weighted = group.weights != nullptr;
     const double ordered = in_batches ? fit.n * bytes_per_ordered_row : 0.0;
-    const double bounded = sizes_are_bounded(request.kmeans) ? bytes_of_sizes(fit) : 0.0;
+    const double bounded = sizes_are_bounded(request.kmeans) ? bytes_of_sizes(fit, weighted) : 0.0;
     const double labelled = request.kmeans.max_radius > 0.0 ? 12.0 * fit.n : bytes_of_restarts(request, group, fit);
     const double calls = nodes::bytes_of_calls(request, 8.0 * fit.k * fit.d, 16.0 * fit.k * (fit.d + 1.0));
     const double beside = swept + bounded + labelled + calls;

@@ -66,7 +66,11 @@ static const PgkmField fields[] = {
     {"init_model", InvalidOid, PGKM_TAKES_MODEL, offsetof(PgkmOptions, init_model), NULL, read_model},
     {"max_radius", FLOAT8OID, PGKM_TAKES_AMOUNT, offsetof(PgkmOptions, max_radius)},
     {"min_sizes", FLOAT8ARRAYOID, PGKM_TAKES_SHARES, offsetof(PgkmOptions, min_sizes)},
-    {"max_sizes", FLOAT8ARRAYOID, PGKM_TAKES_SHARES, offsetof(PgkmOptions, max_sizes)}};
+    {"max_sizes", FLOAT8ARRAYOID, PGKM_TAKES_SHARES, offsetof(PgkmOptions, max_sizes)},
+    {"min_weight", FLOAT8OID, PGKM_TAKES_WEIGHT, offsetof(PgkmOptions, min_weight)},
+    {"max_weight", FLOAT8OID, PGKM_TAKES_WEIGHT, offsetof(PgkmOptions, max_weight)},
+    {"min_weights", FLOAT8ARRAYOID, PGKM_TAKES_WEIGHTS, offsetof(PgkmOptions, min_weights)},
+    {"max_weights", FLOAT8ARRAYOID, PGKM_TAKES_WEIGHTS, offsetof(PgkmOptions, max_weights)}};
 
 /* Metric and units are those of a model from which a fit goes on. */
 static void settle(void *any)
@@ -86,6 +90,10 @@ static void settle(void *any)
         pgkm_raise_option("min_sizes", "null with min_size");
     if (options->max_size != 0 && options->max_sizes.dimensions > 0)
         pgkm_raise_option("max_sizes", "null with max_size");
+    if (options->min_weight != 0 && options->min_weights.dimensions > 0)
+        pgkm_raise_option("min_weights", "null with min_weight");
+    if (options->max_weight != 0 && options->max_weights.dimensions > 0)
+        pgkm_raise_option("max_weights", "null with max_weight");
     if ((options->init == PGKM_INIT_FIRST || options->init == PGKM_INIT_OPTIMAL) && options->batch_size > 0)
         pgkm_raise_option("init", "'k-means++', 'k-means||' or 'random' with batch_size");
     if (model->centroids.dimensions == 0)
@@ -131,7 +139,8 @@ static const char *needs_all_rows(const PgkmRequest *request)
     return options->max_radius != 0 ? "max_radius" : pgkm_bound_given(options);
 }
 
-static const char *const of_one_k[] = {"init_centroids", "init_model", "max_radius", "min_sizes", "max_sizes", NULL};
+static const char *const of_one_k[] = {"init_centroids", "init_model",  "max_radius",  "min_sizes",
+                                       "max_sizes",      "min_weights", "max_weights", NULL};
 
 const FitKind kmeans_kind = {PGKM_KMEANS,           "kmeans",          &type,        true,           pgkm_model_tupdesc,
                              pgkm_model_check_size, pgkm_model_of_fit, note_options, needs_all_rows, of_one_k};

@@ -83,8 +83,9 @@ static void read_shape(FunctionCallInfo fcinfo, PgkmRequest *request, const char
 
 static TableCall *read_arguments(FunctionCallInfo fcinfo, const char *function)
 {
-    static const char *const unusable[] = {"init_centroids", "min_size",  "max_size",  "batch_size", "init_model",
-                                           "max_radius",     "min_sizes", "max_sizes", NULL};
+    static const char *const unusable[] = {"init_centroids", "min_size",    "max_size",  "batch_size", "init_model",
+                                           "max_radius",     "min_sizes",   "max_sizes", "min_weight", "max_weight",
+                                           "min_weights",    "max_weights", NULL};
     TableCall *const call = fit_call_create(&kmeans_kind, table_arguments(fcinfo, TREE_OPTIONS), 0, function, unusable);
     const MemoryContext caller = MemoryContextSwitchTo(call->context);
 

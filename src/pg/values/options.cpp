@@ -62,15 +62,21 @@ static const Value &value_of(const PgkmField *field, const void *options)
     return *(const Value *)((const char *)options + field->offset);
 }
 
+static bool is_of_clusters(const PgkmField *field)
+{
+    return field->takes == PGKM_TAKES_SHARES || field->takes == PGKM_TAKES_WEIGHTS;
+}
+
 static bool is_array(const PgkmField *field)
 {
-    return field->takes == PGKM_TAKES_MATRIX || field->takes == PGKM_TAKES_ARRAY || field->takes == PGKM_TAKES_SHARES;
+    return field->takes == PGKM_TAKES_MATRIX || field->takes == PGKM_TAKES_ARRAY || is_of_clusters(field);
 }
 
 /* Whether the number is the one that stands for NULL. */
 static bool is_none(const PgkmField *field, const void *options)
 {
-    return (field->takes == PGKM_TAKES_SHARE && value_of<double>(field, options) == 0) ||
+    return ((field->takes == PGKM_TAKES_SHARE || field->takes == PGKM_TAKES_WEIGHT) &&
+            value_of<double>(field, options) == 0) ||
            (field->takes == PGKM_TAKES_SIZE && value_of<int32>(field, options) == 0);
 }
 
@@ -91,7 +97,7 @@ static void read_array(const PgkmField *field, Datum value, MemoryContext contex
 
     if (field->takes == PGKM_TAKES_MATRIX && dimensions != 2)
         pgkm_raise_option(field->name, "a two-dimensional array (clusters x features)");
-    if (field->takes == PGKM_TAKES_SHARES && dimensions != 1)
+    if (is_of_clusters(field) && dimensions != 1)
         pgkm_raise_option(field->name, "an array of one dimension, with a value for each cluster");
     if (dimensions < 1 || dimensions > (int)lengthof(given->extent))
         pgkm_raise_option(field->name, "an array of one to three dimensions");
@@ -124,11 +130,14 @@ static bool is_share(double value)
     return is_count || (value > 0 && value < 1);
 }
 
-static void require_shares(const PgkmField *field, const PgkmGiven *given)
+static void require_bounds(const PgkmField *field, const PgkmGiven *given)
 {
+    const bool are_shares = field->takes == PGKM_TAKES_SHARES;
+
     for (int32 i = 0; i < given->extent[0]; ++i)
-        require(field, given->values[i] == 0 || is_share(given->values[i]),
-                "an array of whole numbers, and of shares between 0 and 1");
+        require(field, given->values[i] == 0 || (are_shares ? is_share(given->values[i]) : given->values[i] > 0),
+                are_shares ? "an array of whole numbers, and of shares between 0 and 1"
+                           : "an array of numbers of at least 0");
 }
 
 static void read_field(const PgkmField *field, Datum value, MemoryContext context, void *options)
@@ -152,9 +161,14 @@ static void read_field(const PgkmField *field, Datum value, MemoryContext contex
         require(field, is_share(DatumGetFloat8(value)), "a whole number of at least 1, or a share between 0 and 1");
         place_of<double>(field, options) = DatumGetFloat8(value);
         break;
+    case PGKM_TAKES_WEIGHT:
+        require(field, DatumGetFloat8(value) > 0 && !std::isinf(DatumGetFloat8(value)), "a finite number above 0");
+        place_of<double>(field, options) = DatumGetFloat8(value);
+        break;
     case PGKM_TAKES_SHARES:
+    case PGKM_TAKES_WEIGHTS:
         read_array(field, value, context, &place_of<PgkmGiven>(field, options));
-        require_shares(field, &place_of<PgkmGiven>(field, options));
+        require_bounds(field, &place_of<PgkmGiven>(field, options));
         break;
     case PGKM_TAKES_SEED:
         place_of<uint64>(field, options) = (uint64)DatumGetInt64(value);
@@ -236,7 +250,8 @@ Datum pgkm_options_make(FunctionCallInfo fcinfo, const PgkmOptionsType *type)
     for (int i = 0; i < type->composite.count; ++i) {
         const PgkmField *const field = &type->composite.fields[i];
         const bool has_default = !is_array(field) && field->takes != PGKM_TAKES_SHARE &&
-                                 field->takes != PGKM_TAKES_SIZE && field->takes != PGKM_TAKES_MODEL;
+                                 field->takes != PGKM_TAKES_WEIGHT && field->takes != PGKM_TAKES_SIZE &&
+                                 field->takes != PGKM_TAKES_MODEL;
 
         nulls[i] = !has_default && PG_ARGISNULL(i);
         values[i] = has_default ? field_value(field, &fcinfo->args[i], &options).datum : PG_GETARG_DATUM(i);
@@ -265,6 +280,7 @@ static void put_json_value(const PgkmField *field, const void *options, StringIn
         appendStringInfoString(json, value_of<int32>(field, options) != 0 ? "true" : "false");
         break;
     case PGKM_TAKES_SHARE:
+    case PGKM_TAKES_WEIGHT:
     case PGKM_TAKES_AMOUNT:
         appendStringInfo(json, "%.17g", value_of<double>(field, options));
         break;
@@ -305,12 +321,14 @@ static bool same_field(const PgkmField *field, const void *a, const void *b)
     switch (field->takes) {
     case PGKM_TAKES_AMOUNT:
     case PGKM_TAKES_SHARE:
+    case PGKM_TAKES_WEIGHT:
         return value_of<double>(field, a) == value_of<double>(field, b);
     case PGKM_TAKES_SEED:
         return value_of<uint64>(field, a) == value_of<uint64>(field, b);
     case PGKM_TAKES_MATRIX:
     case PGKM_TAKES_ARRAY:
     case PGKM_TAKES_SHARES:
+    case PGKM_TAKES_WEIGHTS:
         return same_given(&value_of<PgkmGiven>(field, a), &value_of<PgkmGiven>(field, b));
     case PGKM_TAKES_MODEL:
         return same_model(&value_of<PgkmGivenModel>(field, a), &value_of<PgkmGivenModel>(field, b));

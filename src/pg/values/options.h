@@ -26,17 +26,19 @@ struct PgkmWords {
 
 /* What a field takes, and the C type that holds it. */
 enum PgkmTakes {
-    PGKM_TAKES_WORD,   /* one of its words: int32 */
-    PGKM_TAKES_COUNT,  /* at least 1: int32 */
-    PGKM_TAKES_AMOUNT, /* finite, at least 0: double */
-    PGKM_TAKES_SHARE,  /* above 0 and whole, or below 1: double, 0 for NULL */
-    PGKM_TAKES_SEED,   /* any: uint64 */
-    PGKM_TAKES_SWITCH, /* true or false: int32 */
-    PGKM_TAKES_MATRIX, /* an array of two dimensions: PgkmGiven */
-    PGKM_TAKES_ARRAY,  /* an array of one to three dimensions: PgkmGiven */
-    PGKM_TAKES_SHARES, /* an array of one dimension: of each value as a share, or 0: PgkmGiven */
-    PGKM_TAKES_SIZE,   /* at least 1: int32, 0 for NULL */
-    PGKM_TAKES_MODEL   /* a model, by the field's function `read`: PgkmGivenModel */
+    PGKM_TAKES_WORD,    /* one of its words: int32 */
+    PGKM_TAKES_COUNT,   /* at least 1: int32 */
+    PGKM_TAKES_AMOUNT,  /* finite, at least 0: double */
+    PGKM_TAKES_SHARE,   /* above 0 and whole, or below 1: double, 0 for NULL */
+    PGKM_TAKES_SEED,    /* any: uint64 */
+    PGKM_TAKES_SWITCH,  /* true or false: int32 */
+    PGKM_TAKES_MATRIX,  /* an array of two dimensions: PgkmGiven */
+    PGKM_TAKES_ARRAY,   /* an array of one to three dimensions: PgkmGiven */
+    PGKM_TAKES_SHARES,  /* an array of one dimension: of each value as a share, or 0: PgkmGiven */
+    PGKM_TAKES_WEIGHT,  /* above 0: double, 0 for NULL */
+    PGKM_TAKES_WEIGHTS, /* an array of one dimension, values of at least 0: PgkmGiven */
+    PGKM_TAKES_SIZE,    /* at least 1: int32, 0 for NULL */
+    PGKM_TAKES_MODEL    /* a model, by the field's function `read`: PgkmGivenModel */
 };
 
 struct PgkmOptionsType {
