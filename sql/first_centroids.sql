@@ -17,8 +17,8 @@ FROM (SELECT kmeans_fit('first_light', '{x}', 9, options => kmeans_options('rand
 -- Light rows far out seldom take a centroid from heavy ones: 20 seeds.
 CREATE TABLE first_far AS SELECT i % 3 * 10 + i % 7 * 0.1 AS x, 100.0 AS w FROM generate_series(1, 300) AS i UNION ALL SELECT 100 + i, 0.01 FROM generate_series(1, 300) AS i;
 SELECT count(*) FILTER (WHERE (m).inertia < 1.01 * best) AS right_optimum, count(*)
-FROM (SELECT s, kmeans_fit('first_far', '{x}', 4, options => kmeans_options('random', seed => s), weight => 'w') AS m FROM generate_series(1, 20) AS s) AS f,
-    (SELECT (kmeans_fit('first_far', '{x}', 4, options => kmeans_options(n_init => 50), weight => 'w')).inertia AS best) AS b;
+FROM (SELECT s, kmeans_fit('first_far', '{x}', 3, options => kmeans_options('random', seed => s), weight => 'w') AS m FROM generate_series(1, 20) AS s) AS f,
+    (SELECT (kmeans_fit('first_far', '{x}', 3, options => kmeans_options(n_init => 50), weight => 'w')).inertia AS best) AS b;
 -- The same bits in memory, streamed, loaded, by an aggregate, with any number of threads, and in any order of rows; rows repeat or do not.
 CREATE TABLE first_rows AS SELECT i AS id, (i % 7 * 3 + sin(i * 12.9898))::real AS x, (i % 7 + cos(i * 78.233))::real AS y, i % 50 AS r, 0.1 + i % 9 AS w, i % 3 AS g FROM generate_series(1, 4000) AS i;
 CREATE TABLE first_backwards AS SELECT * FROM first_rows ORDER BY id DESC;
@@ -43,7 +43,7 @@ WHERE kmeans_fit('first_dozen', '{f}', 3, options => kmeans_options(init_model =
     = kmeans_fit('first_dozen', '{f}', 3, options => kmeans_options(init_centroids => (m).centroids || r.f, max_iter => 1), weight => 'w')
 GROUP BY old ORDER BY old;
 -- With as few rows that differ as clusters all of them are taken.
-SELECT (SELECT array_agg(c ORDER BY c) FROM unnest((n).centroids) AS c), (n).converged FROM kmeans_fit('first_light', '{x}', 9, options => kmeans_options(init_model => kmeans_model('{{1},{2}}'))) AS n;
+SELECT (SELECT array_agg(c ORDER BY c) FROM unnest(f.centroids) AS c) AS centroids, f.converged FROM kmeans_fit('first_light', '{x}', 9, options => kmeans_options(init_model => kmeans_model('{{1},{2}}'))) AS f;
 
 -- Fewer: what a loop in SQL finds by Ward's criterion, of the rows at hand.
 CREATE FUNCTION first_left(m kmeans_model, rows text, wanted integer) RETURNS float8[] LANGUAGE plpgsql AS $$
@@ -69,7 +69,7 @@ BEGIN
 END $$;
 CREATE TABLE first_many AS SELECT i AS id, ARRAY[i % 11 * 7 + i % 11 * (i % 11) + sin(i), i % 11 * 5 % 13 + cos(i * i)]::float8[] AS f, 1 + i % 11 % 4 + i % 3 AS w FROM generate_series(1, 700) AS i;
 CREATE TABLE first_elevens AS SELECT kmeans_fit('first_many', '{f}', 11, options => kmeans_options(n_init => 5), weight => 'w') AS m;
-SELECT k, (a).centroids = (b).centroids AND (a).sizes = (b).sizes AS same, (a).k FROM first_elevens, generate_series(1, 10) AS k,
+SELECT k, (a).centroids = (b).centroids AND (a).size = (b).size AS same, (a).k AS found FROM first_elevens, generate_series(1, 10) AS k,
     LATERAL (SELECT kmeans_fit('first_many', '{f}', k, options => kmeans_options(init_model => m, max_iter => 1), weight => 'w') AS a,
         kmeans_fit('first_many', '{f}', k, options => kmeans_options(init_centroids => first_left(m, 'first_many', k), max_iter => 1), weight => 'w') AS b) AS s ORDER BY k;
 -- Clusters that no row is nearest to go first.
@@ -81,10 +81,10 @@ SELECT k, array_agg((p).old_id ORDER BY (p).new_id) FILTER (WHERE (p).new_id IS 
 -- Wherever a fit goes on, in the units and by the metric of the model.
 CREATE TABLE first_goes AS SELECT units, metric, k, kmeans_fit('first_rows', '{x,y}', 7, options => kmeans_options(standardize => units, metric => metric), weight => 'w') AS m
 FROM unnest('{f,t}'::boolean[]) AS units, unnest('{l2,cosine}'::text[]) AS metric, unnest('{4,12}'::int[]) AS k;
-SELECT units, metric, k, n.k = s.k AND n.center = (m).center AND n.metric = (m).metric AS fit, n = kmeans_fit('first_rows', '{x,y}', s.k, options => kmeans_options(init_model => m), weight => 'w', memory => 'stream') AS streamed,
+SELECT units, s.metric, s.k, (n).k = s.k AND (n).center = (m).center AND (n).metric = (m).metric AS fit, n = kmeans_fit('first_rows', '{x,y}', s.k, options => kmeans_options(init_model => m), weight => 'w', memory => 'stream') AS streamed,
     n = (SELECT kmeans(ARRAY[x, y], s.k, kmeans_options(init_model => m), w) FROM first_rows) AS aggregate,
-    n.inertia <= 1.2 * (kmeans_fit('first_rows', '{x,y}', s.k, options => kmeans_options(standardize => units, metric => s.metric), weight => 'w')).inertia AS near
-FROM first_goes AS s, kmeans_fit('first_rows', '{x,y}', s.k, options => kmeans_options(init_model => m), weight => 'w') AS n ORDER BY 1, 2, 3;
+    (n).inertia <= 1.2 * (kmeans_fit('first_rows', '{x,y}', s.k, options => kmeans_options(standardize => units, metric => s.metric), weight => 'w')).inertia AS near
+FROM first_goes AS s, LATERAL (SELECT kmeans_fit('first_rows', '{x,y}', s.k, options => kmeans_options(init_model => m), weight => 'w') AS n) AS f ORDER BY 1, 2, 3;
 SELECT g, k, count(*), every(m = (SELECT kmeans(ARRAY[x, y], k, kmeans_options(init_model => kmeans_model('{{0,0},{9,3},{18,6}}'))) FROM first_rows AS r WHERE r.g = s.g)) AS alone
 FROM (SELECT g, k, kmeans(ARRAY[x, y], k, kmeans_options(init_model => kmeans_model('{{0,0},{9,3},{18,6}}'))) AS m FROM first_rows, unnest('{2,5}'::int[]) AS k GROUP BY g, k) AS s GROUP BY g, k ORDER BY g, k;
 ALTER TABLE first_rows ADD c integer;

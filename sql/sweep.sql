@@ -55,7 +55,7 @@ RESET pg_kmeans.cpu_threads;
 -- A list, in any order, is that part of a range; mixtures and pictures, too.
 SELECT count(*), array_agg(k ORDER BY k) AS ks, every(l.inertia = r.inertia AND l.silhouette = r.silhouette AND l.bic = r.bic AND l.n_iter = r.n_iter) AS same
 FROM kmeans_sweep('sweep_iris', '{a,b,c,d}', ks => '{9,2,4,9}') AS l JOIN kmeans_sweep('sweep_iris', '{a,b,c,d}', 1, 9) AS r USING (k);
-SELECT k, s.inertia = m.inertia AS streamed FROM kmeans_sweep('sweep_rows', '{x,y}', ks => ARRAY(SELECT generate_series(2, 12, 5)), memory => 'stream') AS s, LATERAL kmeans_fit('sweep_rows', '{x,y}', s.k) AS m ORDER BY k;
+SELECT s.k, s.inertia = m.inertia AS streamed FROM kmeans_sweep('sweep_rows', '{x,y}', ks => ARRAY(SELECT generate_series(2, 12, 5)), memory => 'stream') AS s, LATERAL kmeans_fit('sweep_rows', '{x,y}', s.k) AS m ORDER BY s.k;
 SELECT l.k, l.log_likelihood = r.log_likelihood AS same, l.suggestion IS NOT NULL AS suggested FROM gmm_sweep('sweep_iris', '{a,b,c,d}', ks => '{1,3}', options => gmm_options('diag')) AS l JOIN gmm_sweep('sweep_iris', '{a,b,c,d}', 1, 3, options => gmm_options('diag')) AS r USING (k) ORDER BY k;
 SELECT kmeans_sweep_plot('sweep_iris', '{a,b,c,d}', ks => '{2,3,9}') ~ 'for k from 2 to 9' AS list, kmeans_sweep_plot('sweep_iris', '{a,b,c,d}', ks => '{2,3,4}') = replace(kmeans_sweep_plot('sweep_iris', '{a,b,c,d}', 2, 4), 'for each k', 'for k') AS range;
 -- The knee: the point farthest below the line from the first to the last, both axes scaled to 1.

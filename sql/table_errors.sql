@@ -25,7 +25,7 @@ SELECT kmeans_fit('error_points', '{f,f}', 1);
 SELECT (kmeans_fit('error_points', ARRAY['x * 2'], 1)).centroids;
 SELECT (kmeans_fit('error_points', '{x}', 1, filter => 'x > 0')).n;
 SELECT kmeans_fit('error_points', '{x}', 1, weight => 'y + 1');
-SELECT kmeans_fit('error_points', '{x}', 2, options => kmeans_options(init_model => kmeans_fit('error_points', '{x}', 1)));
+SELECT (kmeans_fit('error_points', '{x}', 2, options => kmeans_options(init_model => kmeans_fit('error_points', '{x}', 1)))).k;
 -- Types that are features, by what they become, and those that are not: the view that each hint tells of can be fitted.
 CREATE TYPE error_geometry AS ENUM ('a');
 CREATE TYPE geometry AS (x double precision, y double precision);

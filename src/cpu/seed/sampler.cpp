@@ -287,6 +287,8 @@ template class SeedSampler<double>;
 template SeedSampler<BitWord>::SeedSampler(const BlockRunner &, const SeedRows<BitWord> &, const RowNumber *,
                                            const FirstMasses &, const PgkmSeedParams &, SeedStreams);
 template void SeedSampler<BitWord>::choose_first();
+template void SeedSampler<BitWord>::add(const std::vector<std::int64_t> &);
+template std::vector<std::int64_t> SeedSampler<BitWord>::draw_by_weight(std::uint32_t, std::int64_t);
 template void SeedSampler<BitWord>::extend(std::int32_t);
 
 } // namespace pgkm::cpu

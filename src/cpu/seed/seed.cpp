@@ -128,6 +128,30 @@ RowList sampled_rows(const BlockRunner &runner, const Rows<T> &all, const PgkmPo
     return sampler.chosen();
 }
 
+// Rows equal to a drawn one are at distance 0 then, and no other distance is needed. Equal rows are neighbours in
+// canonical order.
+void add_bits(const BlockRunner &runner, const SeedRows<BitWord> &rows, const RowNumber *order,
+              SeedSampler<BitWord> &sampler, const RowList &drawn)
+{
+    double *const nearest = sampler.nearest();
+    if (sampler.chosen().empty())
+        std::fill_n(nearest, rows.n, 1.0);
+    for (const std::int64_t row : drawn)
+        nearest[row] = 0.0;
+    for (std::int64_t first = 0, end; first < rows.n; first = end) {
+        bool is_drawn = false;
+        for (end = first; end < rows.n && compare_content(rows.row(order[first]), rows.row(order[end]), rows.d) == 0;
+             ++end) {
+            if (end % static_cast<std::int64_t>(rows_per_poll) == 0)
+                runner.poll();
+            is_drawn = is_drawn || nearest[order[end]] == 0.0;
+        }
+        for (std::int64_t i = first; is_drawn && i < end; ++i)
+            nearest[order[i]] = 0.0;
+    }
+    sampler.add(drawn);
+}
+
 // Rows of weights that differ.
 template <typename T>
 RowList weighted_rows(const BlockRunner &runner, const Rows<T> &all, const SeedRows<T> &rows, const RowNumber *order,
@@ -138,7 +162,10 @@ RowList weighted_rows(const BlockRunner &runner, const Rows<T> &all, const SeedR
         const RowList drawn = sampler.draw_by_weight(round, k - std::ssize(sampler.chosen()));
         if (drawn.empty())
             break;
-        add(all, rows, sampler, drawn);
+        if constexpr (std::is_same_v<T, BitWord>)
+            add_bits(runner, rows, order, sampler, drawn);
+        else
+            add(all, rows, sampler, drawn);
     }
     return sampler.chosen();
 }
