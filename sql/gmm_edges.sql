@@ -50,8 +50,8 @@ RESET pg_kmeans.memory_limit;
 RESET pg_kmeans.cpu_threads;
 
 -- A model's components are shown whatever they are; no row can be under a covariance that is none.
-SELECT c.* FROM gmm_components(ROW(1, 2, 'full', '{1}', '{{0,0}}', '{{{1,2},{2,1}}}', 0, '{}', 1, true, 0, 0, 1, 0, NULL, NULL, NULL, NULL)::gmm_model) AS c;
-SELECT gmm_score(ROW(1, 2, 'full', '{1}', '{{0,0}}', '{{{1,2},{2,1}}}', 0, '{}', 1, true, 0, 0, 1, 0, NULL, NULL, NULL, NULL)::gmm_model, '{0,0}'::real[]);
+SELECT c.* FROM gmm_components(ROW(1, 2, 'full', '{1}', '{{0,0}}', '{{{1,2},{2,1}}}', 0, '{}', 1, true, 0, 0, 1, 0, NULL, NULL, NULL, NULL, NULL)::gmm_model) AS c;
+SELECT gmm_score(ROW(1, 2, 'full', '{1}', '{{0,0}}', '{{{1,2},{2,1}}}', 0, '{}', 1, true, 0, 0, 1, 0, NULL, NULL, NULL, NULL, NULL)::gmm_model, '{0,0}'::real[]);
 
 -- Orders, filters and frames of aggregates; a scan that is started again.
 SELECT g, (gmm(ARRAY[i, i * i], 1 ORDER BY i DESC) FILTER (WHERE i > 3)).n FROM generate_series(1, 9) AS i, LATERAL (SELECT i % 2) AS v (g) GROUP BY GROUPING SETS ((g), ()) ORDER BY g;

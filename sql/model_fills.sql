@@ -73,7 +73,7 @@ SET LOCAL allow_system_table_mods = on;
 SET LOCAL client_min_messages = warning;
 CREATE TEMP TABLE fill_fields AS
 SELECT c.oid AS relid, relnatts, attname, attnum, (4000000000 + row_number() OVER ())::oid AS aside FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid
-WHERE relkind = 'c' AND (relname, attname) IN (('kmeans_model', 'fills'), ('kmeans_model', 'mass'), ('gmm_model', 'fills'), ('gmm_model', 'origin'), ('pca_model', 'fills'), ('pca_model', 'origin'), ('kmeans_origin', 'sources'));
+WHERE relkind = 'c' AND (relname, attname) IN (('kmeans_model', 'fills'), ('kmeans_model', 'mass'), ('gmm_model', 'fills'), ('gmm_model', 'origin'), ('gmm_model', 'mass'), ('pca_model', 'fills'), ('pca_model', 'origin'), ('kmeans_origin', 'sources'));
 CREATE FUNCTION pg_temp.take_away(fields name[]) RETURNS void LANGUAGE sql AS $$
     UPDATE pg_attribute AS a SET attrelid = aside FROM fill_fields AS f WHERE attrelid = relid AND a.attnum = f.attnum AND f.attname = ANY (fields);
     UPDATE pg_class AS c SET relnatts = c.relnatts - n FROM (SELECT relid, count(*) AS n FROM fill_fields WHERE attname = ANY (fields) GROUP BY relid) AS t WHERE c.oid = relid;

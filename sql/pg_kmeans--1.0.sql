@@ -676,7 +676,8 @@ CREATE TYPE gmm_model AS (
     center          double precision[],
     scale           double precision[],
     fills           double precision[],
-    origin          kmeans_origin
+    origin          kmeans_origin,
+    mass            double precision
 );
 COMMENT ON TYPE gmm_model IS 'a mixture of k Gaussian densities, in units of (value - center) / scale; no field is NULL';
 
@@ -740,6 +741,11 @@ CREATE FUNCTION pgkm_gmm_final(internal) RETURNS gmm_model
 AS 'MODULE_PATHNAME', 'pgkm_gmm_final'
 LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100 SUPPORT pgkm_plan_support;
 COMMENT ON FUNCTION pgkm_gmm_final IS 'final function of the aggregate gmm: fits the mixture';
+
+CREATE FUNCTION pgkm_gmm_update_final(internal) RETURNS gmm_model
+AS 'MODULE_PATHNAME', 'pgkm_gmm_update_final'
+LANGUAGE C IMMUTABLE PARALLEL SAFE COST 1000;
+COMMENT ON FUNCTION pgkm_gmm_update_final IS 'final function of the aggregate gmm_update: the mixture with its new rows';
 
 -- Functions over whole tables. All of them take the same about the rows, which stands behind their options (%s).
 DO $do$
@@ -932,6 +938,15 @@ BEGIN
          '(SFUNC = pgkm_gmm_transition, STYPE = internal, SSPACE = -1, FINALFUNC = pgkm_gmm_final, FINALFUNC_MODIFY = READ_ONLY,
            COMBINEFUNC = pgkm_combine, SERIALFUNC = pgkm_serialize, DESERIALFUNC = pgkm_deserialize, PARALLEL = SAFE)',
          'Gaussian mixture of feature vectors: (features, k [, options [, weight]])'),
+        ('FUNCTION', 'pgkm_gmm_update_accum(internal, gmm_model, %1$s%2$s)',
+         ARRAY['', ', double precision', ', double precision, double precision'],
+         $$RETURNS internal AS 'MODULE_PATHNAME', 'pgkm_gmm_update_accum' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 200$$,
+         'transition function of the aggregate gmm_update'),
+        ('AGGREGATE', 'gmm_update(model gmm_model, features %1$s%2$s)',
+         ARRAY['', ', weight double precision', ', weight double precision, decay double precision'],
+         '(SFUNC = pgkm_gmm_update_accum, STYPE = internal, SSPACE = 65536, FINALFUNC = pgkm_gmm_update_final,
+           FINALFUNC_MODIFY = READ_ONLY, PARALLEL = SAFE)',
+         'adds rows to a mixture by a step of EM: (model, features [, weight [, decay]])'),
         ('FUNCTION', 'gmm_label(features %1$s, k bigint%2$s)', ARRAY['', ', options gmm_options'],
          $$RETURNS integer AS 'MODULE_PATHNAME', 'pgkm_gmm_label' LANGUAGE C IMMUTABLE WINDOW PARALLEL SAFE COST 100$$,
          'component of each row in a Gaussian mixture of its partition'),
@@ -1083,6 +1098,7 @@ BEGIN
         ('gmm_model.log_likelihood', 'total over the rows, in the units of the data'),
         ('gmm_model.trace', 'log-likelihood at each iteration, before its M step'),
         ('gmm_model.aic', 'information criterion of Akaike; lower is better'),
+        ('gmm_model.mass', 'what the rows count for: n, or what gmm_update has made of it by weights and decay'),
         ('gmm_model.bic', 'Bayesian information criterion; lower is better'),
         ('pg_stat_progress_kmeans.pid', 'process of the session'),
         ('pg_stat_progress_kmeans.datid', 'its database'),

@@ -110,7 +110,7 @@ SELECT centroid FROM kmeans_centroids(ROW(1,2,'{{1,-1}}','{1}','{0}',0,1,true,1,
 -- rows of models whose arrays do not begin at 1
 SELECT * FROM kmeans_centroids(ROW(2,1,'[5:6][3:3]={{1},{2}}','[0:1]={3,4}','[7:8]={0,1}',0,1,true,1,'l2',0,NULL,NULL,NULL,NULL,NULL));
 SELECT * FROM kmeans_profile(ROW(2,2,'[5:6][0:1]={{1,2},{3,4}}','{1,1}','{0,0}',0,1,true,1,'l2',0,NULL,NULL,ROW('[0:1]={a,b}',NULL,NULL,NULL,'[0:1]={2,3}','[3:4]={1,0}',NULL),NULL,NULL));
-SELECT * FROM gmm_components(ROW(1,2,'tied','[0:0]={1}','[2:2][3:4]={{0,1}}','[0:1][0:1]={{1,0},{0,2}}',0,'{}',1,true,0,0,1,0,NULL,NULL,NULL,NULL));
+SELECT * FROM gmm_components(ROW(1,2,'tied','[0:0]={1}','[2:2][3:4]={{0,1}}','[0:1][0:1]={{1,0},{0,2}}',0,'{}',1,true,0,0,1,0,NULL,NULL,NULL,NULL,NULL));
 SELECT * FROM pca_components(ROW(1,2,'{0,0}',NULL,'[0:0][0:1]={{1,0}}','[2:2]={1}','[3:3]={1}','[4:4]={1}',5,false,NULL,NULL));
 -- altered types are refused too
 BEGIN;

@@ -67,7 +67,7 @@ SELECT pg_temp.outcome(query) FROM (VALUES
     ($q$SELECT pca(f, NULL, 1 / 900.0) FROM weight_rows$q$), ($q$SELECT pca_fit('weight_halves', '{f}', weight => 'none')$q$),
     ($q$SELECT gmm(f, 2, NULL, -1.0) FROM weight_rows$q$), ($q$SELECT pca(f, NULL, 'NaN'::float8) FROM weight_rows$q$),
     ($q$SELECT gmm(f, 1, gmm_options('diag', standardize => true, precisions_init => '{{1,1,1}}')) FROM weight_rows$q$),
-    ($q$SELECT gmm_predict(ROW(1, 1, 'diag', '{1}', '{{0}}', '{{1}}', 0, '{}', 1, true, 0, 0, 1, 0, '{0}', '{0}', NULL, NULL)::gmm_model, '{1}'::real[])$q$)) AS v (query);
+    ($q$SELECT gmm_predict(ROW(1, 1, 'diag', '{1}', '{{0}}', '{{1}}', 0, '{}', 1, true, 0, 0, 1, 0, '{0}', '{0}', NULL, NULL, NULL)::gmm_model, '{1}'::real[])$q$)) AS v (query);
 DROP VIEW weight_copies;
 DROP FUNCTION near;
 DROP TABLE weight_rows, weight_halves, weight_reals, weight_mixtures, weight_axes;

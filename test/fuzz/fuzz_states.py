@@ -46,7 +46,7 @@ PLAIN = ("ROW((m).k, (m).d, (m).centroids, (m).size, (m).within_ss, (m).inertia,
          "ROW('{a,b,c}'::text[], 'r', NULL, NULL, ((m).origin).means, ((m).origin).deviations, NULL)::kmeans_origin, (m).fills, (m).mass)::kmeans_model")
 ORIGIN = "ROW('{a,b,c}'::text[], 'r', NULL, NULL, NULL, NULL, NULL)::kmeans_origin"
 PLAIN_GMM = ("ROW((m).k, (m).d, (m).covariance_type, (m).weights, (m).means, (m).covariances, (m).log_likelihood, (m).trace, (m).n_iter, (m).converged, "
-             f"(m).aic, (m).bic, (m).n, (m).seed, (m).center, (m).scale, (m).fills, {ORIGIN})::gmm_model")
+             f"(m).aic, (m).bic, (m).n, (m).seed, (m).center, (m).scale, (m).fills, {ORIGIN}, (m).mass)::gmm_model")
 PLAIN_PCA = ("ROW((m).n_components, (m).d, (m).mean, (m).scale, (m).components, (m).explained_variance, (m).explained_variance_ratio, (m).singular_values, "
              f"(m).n, (m).whiten, (m).fills, {ORIGIN})::pca_model")
 # Valid values of each kind, as bytes.
@@ -74,7 +74,8 @@ USES = {
                     "(SELECT count(*) = (v).k * (v).d FROM kmeans_profile(v)), kmeans_profile_plot(v) LIKE '%</svg>%', "
                     "(SELECT count(*) = (v).k AND count(new_id) = count(old_id) FROM kmeans_match(v, v)) FROM {source}",
     "gmm_model": "SELECT gmm_predict(v, x) BETWEEN 0 AND (v).k - 1, gmm_score(v, x) < 'Infinity', array_length(gmm_posterior(v, x), 1) = (v).k, "
-                 "(SELECT count(*) = (v).k AND min(array_length(mean, 1)) = (v).d FROM gmm_components(v)) FROM {source}",
+                 "(SELECT count(*) = (v).k AND min(array_length(mean, 1)) = (v).d FROM gmm_components(v)), "
+                 "(SELECT array_dims((gmm_update(g, r, 2, 0.5)).means) = format('[1:%s][1:%s]', (v).k, (v).d) FROM (SELECT v AS g, x AS r) AS one) FROM {source}",
     "pca_model": "SELECT array_length(pca_transform(v, x), 1) = (v).n_components, array_length(pca_inverse_transform(v, y), 1) = (v).d, "
                  "(SELECT count(*) = (v).n_components AND min(array_length(component, 1)) = (v).d FROM pca_components(v)) FROM {source}",
 }
@@ -206,7 +207,7 @@ def made_case(dice, _corpus, _path):
     elif kind == "gmm_model":
         shape = dice.choice(KINDS)
         extents = {"full": (k, d, d), "tied": (d, d), "diag": (k, d), "spherical": (k,)}[shape]
-        fields = [said_k, said_d, f"'{shape}'", numbers(dice, k), numbers(dice, k, d), numbers(dice, *extents), "1", "NULL", "1", "true", "1", "1", "9", "0"] + scales + fills + ["NULL"]
+        fields = [said_k, said_d, f"'{shape}'", numbers(dice, k), numbers(dice, k, d), numbers(dice, *extents), "1", "NULL", "1", "true", "1", "1", "9", "0"] + scales + fills + ["NULL", dice.choice(["NULL", "0", "9", "-1", "'NaN'", "1e300"])]
     else:
         fields = [said_k, said_d, numbers(dice, d), numbers(dice, d) if dice.random() < 0.7 else "NULL", numbers(dice, k, d), numbers(dice, k), numbers(dice, k),
                   numbers(dice, k), "9", dice.choice(["true", "false", "NULL"])] + fills + ["NULL"]

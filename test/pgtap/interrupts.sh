@@ -27,7 +27,7 @@ CREATE TABLE interrupt_some AS SELECT f FROM interrupt_widest LIMIT 40;
 CREATE TABLE interrupt_long AS
 SELECT array_agg(sin(i * (j * 0.37 + 1)) ORDER BY j)::real[] AS f FROM generate_series(1, 3) AS i, generate_series(1, 500000) AS j GROUP BY i;
 CREATE TABLE interrupt_mixture AS
-SELECT ROW(1, 2500, 'full', '{1}', ARRAY[array_fill(0::float8, ARRAY[2500])], ARRAY[array_agg(r ORDER BY i)], 0, '{}', 1, true, 0, 0, 1, 0, NULL, NULL, NULL, NULL)::gmm_model AS m
+SELECT ROW(1, 2500, 'full', '{1}', ARRAY[array_fill(0::float8, ARRAY[2500])], ARRAY[array_agg(r ORDER BY i)], 0, '{}', 1, true, 0, 0, 1, 0, NULL, NULL, NULL, NULL, NULL)::gmm_model AS m
 FROM (SELECT i, array_agg((i = j)::integer::float8 ORDER BY j) AS r FROM generate_series(1, 2500) AS i, generate_series(1, 2500) AS j GROUP BY i) AS s;
 CREATE VIEW interrupt_endless AS SELECT i::real AS x FROM generate_series(1, 1000000000) AS i;
 SQL

@@ -133,19 +133,21 @@ void exact_sums_add(ExactSums *sums, int32 i, double weight, double value)
         {factor.magnitude * term.magnitude, factor.exponent + term.exponent, factor.negative != term.negative});
 }
 
-void exact_sums_add_square(ExactSums *sums, int32 i, double weight, double value)
+void exact_sums_add_triple(ExactSums *sums, int32 i, double weight, double a, double b)
 {
     const Term factor = short_term_of(weight);
-    const Term term = term_of(value);
-    const uint128 square = term.magnitude * term.magnitude; /* up to 106 bits */
-    const int exponent = factor.exponent + 2 * term.exponent;
+    const Term first = term_of(a);
+    const Term second = term_of(b);
+    const uint128 product = first.magnitude * second.magnitude; /* up to 106 bits */
+    const int exponent = factor.exponent + first.exponent + second.exponent;
+    const bool negative = factor.negative != (first.negative != second.negative);
 
     if (factor.magnitude == 1) {
-        add(sums, i, {square, exponent, factor.negative});
+        add(sums, i, {product, exponent, negative});
         return;
     }
-    add(sums, i, {factor.magnitude * (uint64)square, exponent, factor.negative});
-    add(sums, i, {factor.magnitude * (square >> WORD_BITS), exponent + WORD_BITS, factor.negative});
+    add(sums, i, {factor.magnitude * (uint64)product, exponent, negative});
+    add(sums, i, {factor.magnitude * (product >> WORD_BITS), exponent + WORD_BITS, negative});
 }
 
 /* A sum's absolute value, and its sign. */

@@ -4,7 +4,7 @@
  * A sum is one long integer, in units of a power of two, as Kulisch's accumulator is. So the order of the terms does
  * not count, and neither large nor small terms lose digits. The sums of one set share a window of 64-bit words on the
  * absolute scale of float64. It holds the digits of the terms that came, and grows with them: usually two or three
- * words, at most 35 for values, and 102 for squares with weights.
+ * words, at most 35 for values, and 102 for products with weights.
  */
 #ifndef PGKM_PG_AGGREGATE_EXACT_SUMS_H
 #define PGKM_PG_AGGREGATE_EXACT_SUMS_H
@@ -25,9 +25,9 @@ void exact_sums_init(ExactSums *sums, MemoryContext context, int32 count);
 /* Sets all sums to 0. The window stays. */
 void exact_sums_clear(ExactSums *sums);
 
-/* Adds weight x value, or weight x value^2, to sum i; all finite. */
+/* Adds weight x value, or weight x a x b, to sum i; all finite. */
 void exact_sums_add(ExactSums *sums, int32 i, double weight, double value);
-void exact_sums_add_square(ExactSums *sums, int32 i, double weight, double value);
+void exact_sums_add_triple(ExactSums *sums, int32 i, double weight, double a, double b);
 
 /* to[0] += factor x from[i], for a finite factor. Both must not be one. */
 void exact_sums_add_multiple(ExactSums *to, const ExactSums *from, int32 i, double factor);

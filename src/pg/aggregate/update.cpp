@@ -12,10 +12,9 @@
 
 #include "pg/aggregate/aggregate.h"
 #include "pg/aggregate/exact_sums.h"
-#include "pg/aggregate/flat_state.h"
+#include "pg/aggregate/updated_model.h"
 #include "pg/kmeans/model.h"
 #include "pg/values/datum.h"
-#include "pg/values/weight.h"
 
 extern "C" {
 #include "common/int.h"
@@ -25,8 +24,6 @@ PG_FUNCTION_INFO_V1(pgkm_update_accum);
 PG_FUNCTION_INFO_V1(pgkm_update_final);
 }
 
-enum UpdateArgument { ARGUMENT_STATE, ARGUMENT_MODEL, ARGUMENT_FEATURES, ARGUMENT_WEIGHT, ARGUMENT_DECAY };
-
 /* Of the rows that came to a cluster. */
 struct ClusterUpdate {
     int64 count;
@@ -35,97 +32,31 @@ struct ClusterUpdate {
     ExactSums squares; /* one: of all features, times the weights */
 };
 
-/* Lives in the aggregate's memory context, like everything it points to. */
-struct UpdateState {
+struct UpdateState : UpdatedModel {
     PgkmModel model;
-    bool constant;       /* the query cannot change the model from row to row */
-    struct varlena *raw; /* the model as the first row brought it, and the same in plain form */
-    struct varlena *flat;
-    double decay; /* of the masses that the model has */
-    bool weighs;  /* masses of the new model may differ from its sizes */
-    int64 n;
+    bool weighs;             /* masses of the new model may differ from its sizes */
     ClusterUpdate *clusters; /* k */
 };
 
-/* 1 where the call has no such argument. */
-static double decay_argument(FunctionCallInfo fcinfo)
+static UpdatedModel *begin_state(struct varlena *flat, double decay)
 {
-    if (PG_NARGS() <= ARGUMENT_DECAY)
-        return 1;
-
-    const double decay = PG_ARGISNULL(ARGUMENT_DECAY) ? 0 : PG_GETARG_FLOAT8(ARGUMENT_DECAY);
-
-    if (!(decay > 0 && decay <= 1))
-        ereport(ERROR,
-                (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("decay must be a number above 0 and at most 1")));
-    return decay;
-}
-
-static UpdateState *begin_state(FunctionCallInfo fcinfo)
-{
-    const MemoryContext context = pgkm_aggregate_context(fcinfo);
-    const MemoryContext caller = MemoryContextSwitchTo(context);
     UpdateState *const state = (UpdateState *)palloc0(sizeof(UpdateState));
-    struct varlena *const value = (struct varlena *)DatumGetPointer(PG_GETARG_DATUM(ARGUMENT_MODEL));
 
-    state->flat = pg_detoast_datum_copy(value);
-    state->constant = pgkm_is_constant_in_group(fcinfo, ARGUMENT_MODEL);
-    state->raw = (struct varlena *)palloc(VARSIZE_ANY(value));
-    memcpy(state->raw, value, VARSIZE_ANY(value));
-    pgkm_model_read(PointerGetDatum(state->flat), NULL, &state->model);
+    pgkm_model_read(PointerGetDatum(flat), NULL, &state->model);
     if (state->model.metric == PGKM_HAMMING)
         ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED), errmsg("a model of metric hamming cannot be updated"),
                         errdetail("It does not know how many of its rows have each bit.")));
-    state->decay = decay_argument(fcinfo);
-    state->weighs = state->model.masses != NULL || state->decay != 1;
+    state->weighs = state->model.masses != NULL || decay != 1;
 
-    state->clusters = (ClusterUpdate *)MemoryContextAllocHuge(context, (Size)state->model.k * sizeof(ClusterUpdate));
+    state->clusters =
+        (ClusterUpdate *)MemoryContextAllocHuge(CurrentMemoryContext, (Size)state->model.k * sizeof(ClusterUpdate));
     for (int32 j = 0; j < state->model.k; ++j) {
         state->clusters[j].count = 0;
-        exact_sums_init(&state->clusters[j].mass, context, 1);
-        exact_sums_init(&state->clusters[j].rows, context, state->model.d);
-        exact_sums_init(&state->clusters[j].squares, context, 1);
+        exact_sums_init(&state->clusters[j].mass, CurrentMemoryContext, 1);
+        exact_sums_init(&state->clusters[j].rows, CurrentMemoryContext, state->model.d);
+        exact_sums_init(&state->clusters[j].squares, CurrentMemoryContext, 1);
     }
-    MemoryContextSwitchTo(caller);
     return state;
-}
-
-/* All that an update reads of a model; its other fields may differ, as the origin may. */
-static bool same_clusters(const PgkmModel *a, const PgkmModel *b)
-{
-    const auto same = [](const void *x, const void *y, Size bytes) {
-        return x == NULL || y == NULL ? x == y : memcmp(x, y, bytes) == 0;
-    };
-    const Size k = a->k;
-    const Size d = a->d;
-
-    return a->k == b->k && a->d == b->d && a->metric == b->metric &&
-           same(a->centroids, b->centroids, k * d * sizeof(double)) && same(a->sizes, b->sizes, k * sizeof(int64)) &&
-           same(a->masses, b->masses, k * sizeof(double)) && same(a->within_ss, b->within_ss, k * sizeof(double)) &&
-           same(a->center, b->center, d * sizeof(double)) && same(a->scale, b->scale, d * sizeof(double)) &&
-           same(a->fills, b->fills, d * sizeof(double));
-}
-
-/* Equal bytes nearly always. What lies in memory (PL/pgSQL's rows) can change behind an equal pointer. */
-static void check_same_model(const UpdateState *state, Datum model)
-{
-    struct varlena *const value = (struct varlena *)DatumGetPointer(model);
-    const bool in_memory = VARATT_IS_EXTERNAL(value) && !VARATT_IS_EXTERNAL_ONDISK(value);
-    PgkmModel other;
-
-    if (!in_memory && VARSIZE_ANY(value) == VARSIZE_ANY(state->raw) &&
-        memcmp(value, state->raw, VARSIZE_ANY(value)) == 0)
-        return;
-    pgkm_model_read(PointerGetDatum(pg_detoast_datum(value)), NULL, &other);
-    if (!same_clusters(&state->model, &other))
-        ereport(ERROR,
-                (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("model must be the same for all rows of a group")));
-}
-
-static void raise_too_far(void)
-{
-    ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
-                    errmsg("features are out of range: they lie too far from the model")));
 }
 
 static void add_row(UpdateState *state, const double *row, double weight)
@@ -136,45 +67,29 @@ static void add_row(UpdateState *state, const double *row, double weight)
 
     pgkm_nearest(row, model->centroids, model->k, model->d, &label, &square);
     if (!std::isfinite(square)) /* so all features are finite, too */
-        raise_too_far();
+        updated_model_raise_too_far();
 
     ClusterUpdate *const cluster = &state->clusters[label];
 
     for (int32 f = 0; f < model->d; ++f) {
         exact_sums_add(&cluster->rows, f, weight, row[f]);
-        exact_sums_add_square(&cluster->squares, 0, weight, row[f]);
+        exact_sums_add_triple(&cluster->squares, 0, weight, row[f], row[f]);
     }
     exact_sums_add(&cluster->mass, 0, weight, 1);
     state->weighs = state->weighs || weight != 1;
     ++cluster->count;
-    ++state->n;
 }
 
-/* A group without rows has the model that it came with. */
-static UpdateState *accumulate(FunctionCallInfo fcinfo, UpdateState *state)
+static bool add_call(FunctionCallInfo fcinfo, UpdatedModel *updated, double weight)
 {
-    if (PG_ARGISNULL(ARGUMENT_MODEL))
-        return state;
-    if (state == NULL)
-        state = begin_state(fcinfo);
-    else if (!state->constant)
-        check_same_model(state, PG_GETARG_DATUM(ARGUMENT_MODEL));
-    if (decay_argument(fcinfo) != state->decay)
-        ereport(ERROR,
-                (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("decay must be the same for all rows of a group")));
-
-    const double weight = pgkm_weight_argument(fcinfo, ARGUMENT_WEIGHT);
-
-    if (weight == 0)
-        return state;
-
+    UpdateState *const state = (UpdateState *)updated;
     double *const row = pgkm_model_row(fcinfo, ARGUMENT_FEATURES, &state->model);
 
     if (row == NULL)
-        return state;
+        return false;
     add_row(state, row, weight);
     pfree(row);
-    return state;
+    return true;
 }
 
 /*
@@ -191,9 +106,9 @@ static UpdateState *accumulate(FunctionCallInfo fcinfo, UpdateState *state)
  */
 Datum pgkm_update_accum(PG_FUNCTION_ARGS)
 {
-    UpdateState *const state = PG_ARGISNULL(ARGUMENT_STATE) ? NULL : (UpdateState *)PG_GETARG_POINTER(ARGUMENT_STATE);
+    static const UpdateKind kind = {begin_state, add_call};
 
-    return pgkm_accumulate(fcinfo, state, state == NULL ? 0 : state->n, accumulate);
+    return updated_model_accumulate(fcinfo, &kind);
 }
 
 /* A cluster with its new rows, of mass N in all: its old centroid c stood for some, m came. */
@@ -304,7 +219,7 @@ static void update_cluster(const UpdateState *state, int32 j, double *centroid, 
         pfree(moved.mean);
     }
     if (!std::isfinite(*within_ss) || !std::isfinite(*mass))
-        raise_too_far();
+        updated_model_raise_too_far();
 }
 
 /*

@@ -16,6 +16,7 @@ struct PgkmGmmModel {
     int32 d;
     const double *weights;
     const double *covariances;
+    double mass;          /* what its rows count for */
     const double *center; /* d, or NULL where (value - center) / scale is the value */
     const double *scale;  /* d, or NULL likewise */
     const double *fills;  /* d: what stands in the place of NULLs; or NULL */
@@ -37,6 +38,14 @@ void pgkm_gmm_model_read(Datum composite, MemoryContext context, PgkmGmmModel *m
 /* A gmm_model as option init_model, a PgkmGivenModel, and where it comes from. */
 void pgkm_gmm_model_give(Datum composite, MemoryContext context, void *model);
 Origin pgkm_gmm_model_origin(Datum composite);
+
+/* The composite with the weights, means, covariances and mass of `model`, and `rows` more rows; its other fields
+ * stay. */
+Datum pgkm_gmm_model_with(Datum composite, const PgkmGmmModel *model, int64 rows);
+
+/* The features in argument `number` as a row in the model's units, rounded as the fit rounds rows of its type;
+ * palloc'd, or NULL for a NULL row. */
+double *pgkm_gmm_model_row(FunctionCallInfo fcinfo, int number, const PgkmGmmModel *model);
 
 /* How a fit went. */
 struct PgkmGmmTrace {

@@ -32,8 +32,9 @@ static const PgkmField fields[] = {{"k", INT4OID},
                                    {"center", FLOAT8ARRAYOID},
                                    {"scale", FLOAT8ARRAYOID},
                                    {"fills", FLOAT8ARRAYOID},
-                                   {"origin", InvalidOid}};
-static const PgkmCompositeType model_type = {"gmm_model", fields, lengthof(fields), 2};
+                                   {"origin", InvalidOid},
+                                   {"mass", FLOAT8OID}};
+static const PgkmCompositeType model_type = {"gmm_model", fields, lengthof(fields), 3};
 
 TupleDesc pgkm_gmm_model_tupdesc(FunctionCallInfo fcinfo)
 {
@@ -67,7 +68,7 @@ Datum pgkm_gmm_model_of_fit(const PgkmResult *result, const PgkmRequest *request
                                 result->converged != 0, result->aic, result->bic, result->n, (int64)options->seed,
                                 pgkm_array_or_empty(result->center, d), pgkm_array_or_empty(result->scale, d),
                                 pgkm_array_or_empty(call == NULL ? NULL : call->fills, d),
-                                origin_build(tupdesc, &gmm_kind, options, call, NULL, NULL, d)});
+                                origin_build(tupdesc, &gmm_kind, options, call, NULL, NULL, d), (double)result->n});
 }
 
 void pgkm_gmm_check_size(const PgkmRequest *request, int64 k, int64 n)
@@ -100,6 +101,19 @@ static const double *read_log_weights(const PgkmModelFields *from, const double 
     return logarithms;
 }
 
+/* As many as there are rows, unless the model says otherwise. */
+static double read_mass(const PgkmModelFields *from)
+{
+    const NullableDatum *const mass = pgkm_model_field(from, "mass");
+    const NullableDatum *const n = pgkm_model_field(from, "n");
+
+    if (mass->isnull)
+        return n->isnull ? 0 : Max((double)DatumGetInt64(n->value), 0.0);
+    if (!(DatumGetFloat8(mass->value) >= 0) || !std::isfinite(DatumGetFloat8(mass->value)))
+        pgkm_raise_field(from, "mass", "be a finite number of at least 0");
+    return DatumGetFloat8(mass->value);
+}
+
 /* All but the factors, which take long where there are many features. */
 static void read_fields(Datum composite, MemoryContext context, PgkmGmmModel *model)
 {
@@ -115,6 +129,7 @@ static void read_fields(Datum composite, MemoryContext context, PgkmGmmModel *mo
     mixture->means = pgkm_model_numbers(&from, "means", "hold k x d finite values", {mixture->k, model->d});
     model->covariances = pgkm_model_numbers(&from, "covariances", "hold finite values in the shape of its type",
                                             covariances_shape(mixture->covariance_type, mixture->k, model->d));
+    model->mass = read_mass(&from);
     pgkm_model_units(&from, model->d, &model->center, &model->scale);
     model->fills = pgkm_model_fills(&from, model->d);
     model->columns = model_columns(&model_type, context);
@@ -184,6 +199,21 @@ void pgkm_gmm_model_read(Datum composite, MemoryContext context, PgkmGmmModel *m
         pgkm_raise(&error);
     mixture->factors = factors;
     mixture->log_determinants = determinants;
+}
+
+Datum pgkm_gmm_model_with(Datum composite, const PgkmGmmModel *model, int64 rows)
+{
+    const PgkmMixture *const mixture = &model->mixture;
+    PgkmModelFields from;
+
+    pgkm_model_open(composite, &model_type, CurrentMemoryContext, &from);
+    pgkm_model_set(&from, "weights", pgkm_array(model->weights, {mixture->k}));
+    pgkm_model_set(&from, "means", pgkm_array(mixture->means, {mixture->k, model->d}));
+    pgkm_model_set(&from, "covariances",
+                   pgkm_array(model->covariances, covariances_shape(mixture->covariance_type, mixture->k, model->d)));
+    pgkm_model_set(&from, "mass", Float8GetDatum(model->mass));
+    pgkm_model_add_rows(&from, rows);
+    return pgkm_model_form(&from, composite);
 }
 
 /* The means of all components, in the units of the data. */

@@ -14,6 +14,16 @@ PG_FUNCTION_INFO_V1(pgkm_gmm_posterior);
 PG_FUNCTION_INFO_V1(pgkm_gmm_score);
 }
 
+double *pgkm_gmm_model_row(FunctionCallInfo fcinfo, int number, const PgkmGmmModel *model)
+{
+    PgkmElement element;
+    double *const row = model_row(fcinfo, number, model->d, model->fills, &model->columns, &element);
+
+    if (row != NULL)
+        pgkm_transform_row(row, model->d, model->center, model->scale, PGKM_L2, element);
+    return row;
+}
+
 /* What a model says of a row: the k responsibilities are palloc'd; NULL for a NULL row. */
 struct RowDensity {
     double *posterior;
@@ -28,13 +38,11 @@ static RowDensity row_density(FunctionCallInfo fcinfo)
         return {NULL, 0, 0, 0};
 
     const PgkmGmmModel *const model = pgkm_cached_model<PgkmGmmModel, pgkm_gmm_model_read>(fcinfo, 0);
-    PgkmElement element;
-    double *const row = model_row(fcinfo, 1, model->d, model->fills, &model->columns, &element);
+    double *const row = pgkm_gmm_model_row(fcinfo, 1, model);
     RowDensity density = {NULL, model->mixture.k, 0, 0};
 
     if (row == NULL)
         return density;
-    pgkm_transform_row(row, model->d, model->center, model->scale, PGKM_L2, element);
     density.posterior = (double *)palloc(density.k * sizeof(double));
     density.log_density = pgkm_mixture_row(&model->mixture, model->d, row, density.posterior, &density.label);
     for (int32 f = 0; model->scale != NULL && f < model->d; ++f)

@@ -10,7 +10,6 @@
 
 extern "C" {
 #include "catalog/pg_type.h"
-#include "common/int.h"
 #include "miscadmin.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
@@ -157,12 +156,8 @@ Datum pgkm_model_with(Datum composite, const PgkmModel *model, int64 rows)
 {
     PgkmModelFields from;
     double inertia = 0;
-    int64 all;
 
     pgkm_model_open(composite, &model_type, CurrentMemoryContext, &from);
-
-    const NullableDatum *const n = pgkm_model_field(&from, "n");
-
     for (int32 j = 0; j < model->k; ++j)
         inertia += model->within_ss[j];
     pgkm_model_set(&from, "centroids", pgkm_array(model->centroids, {model->k, model->d}));
@@ -171,9 +166,7 @@ Datum pgkm_model_with(Datum composite, const PgkmModel *model, int64 rows)
     pgkm_model_set(&from, "inertia", Float8GetDatum(inertia));
     if (model->masses != NULL)
         pgkm_model_set(&from, "mass", pgkm_array(model->masses, {model->k}));
-    if (pg_add_s64_overflow(n->isnull ? 0 : DatumGetInt64(n->value), rows, &all))
-        ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE), errmsg("bigint out of range")));
-    pgkm_model_set(&from, "n", Int64GetDatum(all));
+    pgkm_model_add_rows(&from, rows);
     return pgkm_model_form(&from, composite);
 }
 

@@ -3,11 +3,14 @@
  */
 #include "pg/model/origin.h"
 
+#include <cmath>
+
 extern "C" {
 #include "access/xact.h"
 #include "catalog/pg_type.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
+#include "utils/float.h"
 #include "utils/json.h"
 #include "utils/jsonb.h"
 #include "utils/lsyscache.h"
@@ -146,18 +149,35 @@ PgkmValue origin_build(TupleDesc model, const FitKind *kind, const void *options
 
 /* --- read --- */
 
-static bool says_standardized(const NullableDatum *options)
+/* Whether the options have it. */
+static bool find_option(const NullableDatum *options, const char *name, JsonbValue *found)
 {
-    JsonbValue found;
-
     if (options->isnull)
         return false;
 
     JsonbContainer *const root = &DatumGetJsonbP(options->value)->root;
 
-    return JsonContainerIsObject(root) &&
-           getKeyJsonValueFromContainer(root, "standardize", strlen("standardize"), &found) != NULL &&
-           found.type == jbvBool && found.val.boolean;
+    return JsonContainerIsObject(root) && getKeyJsonValueFromContainer(root, name, strlen(name), found) != NULL;
+}
+
+static bool says_standardized(const NullableDatum *options)
+{
+    JsonbValue found;
+
+    return find_option(options, "standardize", &found) && found.type == jbvBool && found.val.boolean;
+}
+
+static double read_reg_covar(const NullableDatum *options)
+{
+    JsonbValue found;
+
+    if (!find_option(options, "reg_covar", &found) || found.type != jbvNumeric)
+        return get_float8_nan();
+
+    const double value =
+        DatumGetFloat8(DirectFunctionCall1(numeric_float8_no_overflow, NumericGetDatum(found.val.numeric)));
+
+    return value >= 0 && !std::isinf(value) ? value : get_float8_nan();
 }
 
 /* d of them, or NULL. */
@@ -176,7 +196,7 @@ Origin origin_read(const PgkmModelFields *from, int32 d)
     NullableDatum values[PGKM_MOST_FIELDS];
 
     if (origin->isnull)
-        return {};
+        return {NULL, NULL, NULL, false, get_float8_nan()};
     pgkm_read_fields(origin->value, &origin_type, values);
 
     const double *const means = read_numbers(from, &values[ORIGIN_MEANS], d);
@@ -184,5 +204,6 @@ Origin origin_read(const PgkmModelFields *from, int32 d)
 
     const Sources *const sources = sources_read(from, &values[ORIGIN_FEATURES], &values[ORIGIN_SOURCES], d);
 
-    return {sources, means, deviations, says_standardized(&values[ORIGIN_OPTIONS])};
+    return {sources, means, deviations, says_standardized(&values[ORIGIN_OPTIONS]),
+            read_reg_covar(&values[ORIGIN_OPTIONS])};
 }

@@ -27,6 +27,7 @@ struct Origin {
     const double *means; /* d of the rows, or NULL: not known */
     const double *deviations;
     bool was_standardized; /* as a model with means 0 and deviations 1 does not show otherwise */
+    double reg_covar;      /* of a mixture; NaN where it is not known */
 };
 Origin origin_read(const PgkmModelFields *from, int32 d);
 

@@ -9,6 +9,7 @@
 
 extern "C" {
 #include "access/htup_details.h"
+#include "common/int.h"
 #include "nodes/primnodes.h"
 #include "utils/array.h"
 #include "utils/memutils.h"
@@ -36,6 +37,16 @@ void pgkm_model_set(PgkmModelFields *fields, const char *name, Datum value)
 {
     *(NullableDatum *)pgkm_model_field(fields, name) = {value, false};
     fields->changed = true;
+}
+
+void pgkm_model_add_rows(PgkmModelFields *fields, int64 rows)
+{
+    const NullableDatum *const n = pgkm_model_field(fields, "n");
+    int64 all;
+
+    if (pg_add_s64_overflow(n->isnull ? 0 : DatumGetInt64(n->value), rows, &all))
+        ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE), errmsg("bigint out of range")));
+    pgkm_model_set(fields, "n", Int64GetDatum(all));
 }
 
 void pgkm_model_from_one(PgkmModelFields *fields, std::initializer_list<const char *> names)

@@ -28,6 +28,7 @@ const NullableDatum *pgkm_model_field(const PgkmModelFields *fields, const char 
 /* Gives a field another value, or its array lower bounds of 1. Then the composite of the fields, of the row type of the
  * one that was taken apart: that one itself where nothing has changed, as large ones take long to copy. */
 void pgkm_model_set(PgkmModelFields *fields, const char *name, Datum value);
+void pgkm_model_add_rows(PgkmModelFields *fields, int64 rows); /* to n; 22003 beyond bigint */
 void pgkm_model_from_one(PgkmModelFields *fields, std::initializer_list<const char *> names);
 Datum pgkm_model_form(const PgkmModelFields *fields, Datum composite);
 
