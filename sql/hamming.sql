@@ -2,6 +2,7 @@
 \set ECHO none
 \getenv srcdir PG_ABS_SRCDIR
 \i :srcdir/sql/outcome.psql
+SET pg_kmeans.backend = auto; -- the CPU alone has rows of bits
 -- 300 rows around 5 rows of so many bits, each of which is turned in one of 8 cases, with weights, and the same as real[].
 CREATE FUNCTION pg_temp.drawn(bits integer, seed text) RETURNS bit varying LANGUAGE sql IMMUTABLE AS
 $$SELECT substring(string_agg(('x' || md5(seed || i))::bit(128)::text, '' ORDER BY i) FROM 1 FOR bits)::bit varying FROM generate_series(0, (bits - 1) / 128) AS i$$;

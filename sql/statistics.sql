@@ -32,6 +32,7 @@ WHERE (c.fits, c.rows) IS DISTINCT FROM (s.fits, s.rows);
 SELECT bool_and(seconds > 0 AND seconds < extract(epoch FROM clock_timestamp() - stats_reset)) AS seconds, count(DISTINCT stats_reset) FROM pg_stat_kmeans;
 -- they are of all sessions
 \connect -
+SET pg_kmeans.backend = cpu;
 SELECT sum(fits) FROM pg_stat_kmeans;
 -- everybody may look, and who is granted that may reset
 CREATE ROLE regress_kmeans_statistics;

@@ -122,7 +122,9 @@ class Run {
 
     bool seed()
     {
-        const PgkmSeedParams params = {case_.init, 17, 1, 0};
+        // The CPU alone draws rows by weight.
+        const bool by_weight = case_.weighted && case_.init == PGKM_INIT_RANDOM;
+        const PgkmSeedParams params = {by_weight ? PGKM_INIT_KMEANS_PLUS_PLUS : case_.init, 17, 1, 0};
         if (!good(backend_->seed(data_, problems_.data(), count(), &params, &error_)))
             return false;
         for (std::size_t g = 0; g < groups_.size(); ++g) {

@@ -154,6 +154,7 @@ Datum pgkm_kmeans_tree(PG_FUNCTION_ARGS)
                                  .centroids = tree->centroids,
                                  .sizes = tree->sizes,
                                  .within_ss = tree->within_ss,
+                                 .masses = NULL,
                                  .center = tree->center,
                                  .scale = tree->scale,
                                  .fills = NULL,
