@@ -68,7 +68,7 @@ void bench_shape(const Case &shape)
     const auto seed = [&](PgkmInit init) {
         return [&, init](Session &session) {
             reset();
-            const PgkmSeedParams params = {init, 1, 0};
+            const PgkmSeedParams params = {init, 1, 0, 0};
             return session.table->seed(session.data, &problem, 1, &params, &session.error);
         };
     };

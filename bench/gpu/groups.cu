@@ -39,7 +39,7 @@ Times time_groups(Session &session, std::int64_t groups, std::int64_t n, int d, 
             out[at(g)] = {};
             out[at(g)].labels = labels.data() + problems[at(g)].first_row;
         }
-        const PgkmSeedParams seed = {PGKM_INIT_KMEANS_PLUS_PLUS, 1, 0};
+        const PgkmSeedParams seed = {PGKM_INIT_KMEANS_PLUS_PLUS, 1, 0, 0};
         const PgkmFitParams fit = {PGKM_L2, 20};
         const double begin = seconds();
         require(session.table->seed(session.data, problems.data(), groups, &seed, &session.error), session.error);

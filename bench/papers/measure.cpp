@@ -231,7 +231,7 @@ void Measured::seed(std::int32_t k, PgkmInit init, const char *name)
 {
     std::vector<float> centroids(static_cast<std::size_t>(k) * static_cast<std::size_t>(set_.d));
     const PgkmProblem all = problem_of(centroids);
-    const PgkmSeedParams params = {init, 1, 0};
+    const PgkmSeedParams params = {init, 1, 0, 0};
     write(name, k, median(repeat([&] {
               PgkmProblem problem = all;
               check(options.backend->seed(rows_.data, &problem, 1, &params, &rows_.error), rows_.error);

@@ -58,6 +58,8 @@ TEST_P(Seed, GoesOnFromCentroids)
     Problems expected(data(), Expected::of(data()).summaries()), actual = expected;
     seed(reference_subject(), expected);
     seed(subject(), actual);
+    if (IsSkipped())
+        return;
     for (std::size_t g = 0; g < actual.size(); ++g) {
         EXPECT_TRUE(same_centroids(expected, actual, g)) << "group " << g;
         EXPECT_EQ(std::memcmp(actual.list[g].centroids, begun.list[g].centroids, bytes), 0) << "group " << g;

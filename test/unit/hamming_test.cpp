@@ -108,7 +108,7 @@ TEST(Hamming, SeedsAreThoseOfFloats)
                         problem.k = k;
                         problem.centroids = centroids[bits].data();
                         problem.weight_exponent = weighted ? scale_exponent(1.1) : 0;
-                        const PgkmSeedParams params = {init, 5, 1};
+                        const PgkmSeedParams params = {init, 5, 1, 0};
                         ASSERT_EQ(cpu.seed(data, &problem, 1, &params, &error), PGKM_OK) << error.text;
                         found[bits] = problem.k;
                         cpu.unload(data);

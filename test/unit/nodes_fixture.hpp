@@ -418,7 +418,13 @@ inline void each_model_of_another_k(const Same &same)
             same(
                 make_rows<float>(5000, 3, weighted, normal),
                 [&](PgkmRequest &request) {
-                    request.kmeans.init_model = {{centroids.data(), 2, {9, 3}}, {}, {}, PGKM_L2};
+                    request.kmeans.init_model = {.centroids = {centroids.data(), 2, {9, 3}},
+                                                 .center = {},
+                                                 .scale = {},
+                                                 .metric = PGKM_L2,
+                                                 .weights = {},
+                                                 .covariances = {},
+                                                 .covariance_type = {}};
                     request.kmeans.max_iter = iterations(20);
                 },
                 k);
