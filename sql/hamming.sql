@@ -122,7 +122,7 @@ SELECT call, pg_temp.outcome('SELECT ' || call) AS outcome FROM unnest(ARRAY[
     || ARRAY(SELECT format($$kmeans(b, 2, kmeans_options(metric => 'hamming', %s)) FROM hamming_table$$, o) FROM unnest(ARRAY[$$init => 'k-means||'$$, $$init => 'optimal'$$, 'standardize => true', 'refine => true', 'min_size => 2', 'max_size => 0.9', 'batch_size => 10', 'max_radius => 2']) AS o)) AS call;
 SET pg_kmeans.backend = 'cuda';
 SELECT left(pg_temp.outcome($$SELECT kmeans(b, 2, kmeans_options(metric => 'hamming')) FROM hamming_table$$), 6) AS on_gpu;
-RESET pg_kmeans.backend;
+SET pg_kmeans.backend = auto;
 SET pg_kmeans.memory_limit = '1MB';
 SELECT pg_temp.outcome($$SELECT kmeans_fit('hamming_many', '{b}', 30, kmeans_options(metric => 'hamming'))$$) AS beyond;
 RESET pg_kmeans.memory_limit;
