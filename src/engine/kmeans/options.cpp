@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
-#include <string_view>
 
 #include "backend/size_units.hpp"
 #include "numeric/contract.hpp"
@@ -59,6 +58,12 @@ void check_init_centroids(const PgkmGiven &given, std::int64_t k, std::int32_t d
                                       std::to_string(d) + " values (clusters x features), not " +
                                       std::to_string(given.extent[0]) + " x " + std::to_string(given.extent[1]));
     check_finite(given, "init_centroids");
+}
+
+bool counts_are_bounded(const PgkmOptions &options)
+{
+    return options.min_size != 0.0 || options.max_size != 0.0 || options.min_sizes.dimensions > 0 ||
+           options.max_sizes.dimensions > 0;
 }
 
 void check_of_each(const PgkmGiven &given, std::int64_t k, const char *option)
@@ -247,7 +252,7 @@ void check_options(const PgkmOptions &options, std::int64_t k, std::int32_t d)
         throw Error(PGKM_INVALID, "option max_radius must be a finite number of at least 0");
     if (options.max_radius > 0.0 && (options.batch_size > 0 || sizes_are_bounded(options)))
         throw Error(PGKM_INVALID, "option max_radius must be 0 with batch_size and with bounds of clusters");
-    if (weights_are_bounded(options) && std::string_view(pgkm_bound_given(&options)).find("size") != std::string::npos)
+    if (weights_are_bounded(options) && counts_are_bounded(options))
         throw Error(PGKM_INVALID, "bounds of sizes and bounds of weights must not both be given");
     if (model_is_given(options))
         check_init_model(options, d);
