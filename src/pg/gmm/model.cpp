@@ -38,10 +38,7 @@ static const PgkmCompositeType model_type = {"gmm_model", fields, lengthof(field
 
 TupleDesc pgkm_gmm_model_tupdesc(FunctionCallInfo fcinfo)
 {
-    const TupleDesc tupdesc = pgkm_result_tupdesc(fcinfo, &model_type);
-
-    origin_know_types(tupdesc);
-    return tupdesc;
+    return origin_tupdesc(fcinfo, &model_type);
 }
 
 /* The shape of all covariances, as scikit-learn has it. */
@@ -137,13 +134,7 @@ static void read_fields(Datum composite, MemoryContext context, PgkmGmmModel *mo
 
 Origin pgkm_gmm_model_origin(Datum composite)
 {
-    PgkmModelFields from;
-    int32 k;
-    int32 d;
-
-    pgkm_model_open(composite, &model_type, CurrentMemoryContext, &from);
-    pgkm_model_extents(&from, &k, &d);
-    return origin_read(&from, d);
+    return origin_of(composite, &model_type);
 }
 
 void pgkm_gmm_model_give(Datum composite, MemoryContext context, void *to)

@@ -39,10 +39,7 @@ static const PgkmCompositeType model_type = {"kmeans_model", fields, lengthof(fi
 
 TupleDesc pgkm_model_tupdesc(FunctionCallInfo fcinfo)
 {
-    const TupleDesc tupdesc = pgkm_result_tupdesc(fcinfo, &model_type);
-
-    origin_know_types(tupdesc);
-    return tupdesc;
+    return origin_tupdesc(fcinfo, &model_type);
 }
 
 void pgkm_model_check_size(const PgkmRequest *request, int64 k, int64 n)
@@ -141,13 +138,7 @@ bool pgkm_model_is_null(Datum composite)
 
 Origin pgkm_model_origin(Datum composite)
 {
-    PgkmModelFields from;
-    int32 k;
-    int32 d;
-
-    pgkm_model_open(composite, &model_type, CurrentMemoryContext, &from);
-    pgkm_model_extents(&from, &k, &d);
-    return origin_read(&from, d);
+    return origin_of(composite, &model_type);
 }
 
 /* --- changed --- */

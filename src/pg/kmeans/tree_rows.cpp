@@ -43,10 +43,7 @@ static const PgkmCompositeType tree_type = {"kmeans_tree", fields, lengthof(fiel
 
 TupleDesc tree_tupdesc(FunctionCallInfo fcinfo)
 {
-    const TupleDesc tupdesc = pgkm_result_tupdesc(fcinfo, &tree_type);
-
-    origin_know_types(tupdesc);
-    return tupdesc;
+    return origin_tupdesc(fcinfo, &tree_type);
 }
 
 static Datum integers(const int32 *values, int32 count)

@@ -97,7 +97,7 @@ static struct {
     Oid source; /* InvalidOid: an older origin has no sources */
 } known;
 
-void origin_know_types(TupleDesc model)
+static void know_types(TupleDesc model)
 {
     const int place = place_in(model);
 
@@ -116,6 +116,14 @@ void origin_know_types(TupleDesc model)
         sources_check_type(known.source);
 }
 
+TupleDesc origin_tupdesc(FunctionCallInfo fcinfo, const PgkmCompositeType *type)
+{
+    const TupleDesc tupdesc = pgkm_result_tupdesc(fcinfo, type);
+
+    know_types(tupdesc);
+    return tupdesc;
+}
+
 PgkmValue origin_build(TupleDesc model, const FitKind *kind, const void *options, const TableCall *call,
                        const double *means, const double *deviations, int32 d)
 {
@@ -128,7 +136,7 @@ PgkmValue origin_build(TupleDesc model, const FitKind *kind, const void *options
     const Oid type = TupleDescAttr(model, place)->atttypid;
 
     if (known.origin != type)
-        origin_know_types(model);
+        know_types(model);
 
     const TupleDesc desc = lookup_rowtype_tupdesc(type, -1);
 
@@ -206,4 +214,15 @@ Origin origin_read(const PgkmModelFields *from, int32 d)
 
     return {sources, means, deviations, says_standardized(&values[ORIGIN_OPTIONS]),
             read_reg_covar(&values[ORIGIN_OPTIONS])};
+}
+
+Origin origin_of(Datum composite, const PgkmCompositeType *type)
+{
+    PgkmModelFields from;
+    int32 k;
+    int32 d;
+
+    pgkm_model_open(composite, type, CurrentMemoryContext, &from);
+    pgkm_model_extents(&from, &k, &d);
+    return origin_read(&from, d);
 }

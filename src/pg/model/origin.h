@@ -7,9 +7,10 @@
 #include "pg/columns/source.h"
 #include "pg/fit/fit.h"
 
-/* Looks up the types of the origins of such models: another session may drop the extension during a fit. To be called
- * before it. 42804 for one that has been altered. */
-void origin_know_types(TupleDesc model);
+/* The row type of a function that returns such a model, in CurrentMemoryContext. Looks up the types of its origins,
+ * too: another session may drop the extension during a fit. To be called before it. 42804 for one that has been
+ * altered. */
+TupleDesc origin_tupdesc(FunctionCallInfo fcinfo, const PgkmCompositeType *type);
 
 /* The field `origin` of a model of this row type; NULL where an older one lacks it. `options` are those that the fit
  * took. An aggregate (call NULL) knows neither names nor, as it is immutable, the time. The means and deviations, d of
@@ -30,5 +31,8 @@ struct Origin {
     double reg_covar;      /* of a mixture; NaN where it is not known */
 };
 Origin origin_read(const PgkmModelFields *from, int32 d);
+
+/* The same of a model of this type, which has k and d. */
+Origin origin_of(Datum composite, const PgkmCompositeType *type);
 
 #endif

@@ -31,10 +31,7 @@ static const PgkmCompositeType model_type = {"pca_model", fields, lengthof(field
 
 TupleDesc pgkm_pca_model_tupdesc(FunctionCallInfo fcinfo)
 {
-    const TupleDesc tupdesc = pgkm_result_tupdesc(fcinfo, &model_type);
-
-    origin_know_types(tupdesc);
-    return tupdesc;
+    return origin_tupdesc(fcinfo, &model_type);
 }
 
 Datum pgkm_pca_model_of_fit(const PgkmResult *result, const PgkmRequest *request, const TableCall *call,
