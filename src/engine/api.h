@@ -187,8 +187,10 @@ typedef struct PgkmRequest {
     PgkmSegment segment;    /* when the points lie in one */
     PgkmResident *resident; /* used by one job at a time; or NULL. Not with groups */
     PgkmSettings settings;
-    int32_t want_labels;    /* fill PgkmResult.labels. Not PCA */
-    int32_t want_distances; /* k-means: fill PgkmResult.distances */
+    int32_t may_lack_values; /* a mixture of type full or diag, on the CPU: NaN stands for a value that a row lacks
+                              * (engine/mixture/missing.hpp). No groups, nodes and stream */
+    int32_t want_labels;     /* fill PgkmResult.labels. Not PCA */
+    int32_t want_distances;  /* k-means: fill PgkmResult.distances */
     /* A sweep of k-means: k, k + 1, ... k_last, each with its quality; groups with `suggest` alone, and no arrays in
      * the results. It ends at the number of rows, or at k where that is more (pgkm_sweep_last). 0: k alone. */
     int64_t k_last;

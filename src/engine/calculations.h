@@ -113,6 +113,12 @@ PgkmStatus pgkm_mixture_factors(PgkmCovariance type, int32_t k, int32_t d, const
  * the row is too far from all components for float64, and posterior means nothing. */
 double pgkm_mixture_row(const PgkmMixture *mixture, int32_t d, const double *row, double *posterior, int32_t *label);
 
+/* The same of a row whose NaN are missing values, under the marginal density of the others; a mixture of type full or
+ * diag, with its covariances. The logarithm goes to *log_density. */
+PgkmStatus pgkm_mixture_incomplete_row(const PgkmMixture *mixture, const double *covariances, int32_t d,
+                                       const double *row, double *posterior, int32_t *label, double *log_density,
+                                       PgkmError *error);
+
 /* The CUDA C++ that a reduction of rows of d values becomes in a layout (a name of
  * pg_kmeans.reduction_layout; NULL: the one that is chosen) for devices of a compute capability (90: 9.0).
  * pgkm_text_free() takes it back. NULL with *error: PGKM_INVALID for a program that is not valid, PGKM_UNSUPPORTED for

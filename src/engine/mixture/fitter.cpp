@@ -13,6 +13,7 @@
 #include "engine/kmeans/loaded_rows.hpp"
 #include "engine/kmeans/options.hpp"
 #include "engine/mixture/factors.hpp"
+#include "engine/mixture/missing.hpp"
 #include "engine/mixture/options.hpp"
 #include "engine/nodes/chunk_sums.hpp"
 #include "numeric/error.hpp"
@@ -30,9 +31,10 @@ double checked(double log_likelihood)
 
 class MixtureFitter {
   public:
-    MixtureFitter(const PgkmRequest &request, Workplace &place, Monitor &monitor)
-        : request_(request), options_(request.mixture), session_(place.session), monitor_(monitor),
-          threads_(place.threads), points_(request.points)
+    // incomplete: what is known of rows that are not all complete; or NULL.
+    MixtureFitter(const PgkmRequest &request, const IncompleteRows *incomplete, Workplace &place, Monitor &monitor)
+        : request_(request), options_(request.mixture), incomplete_(incomplete), session_(place.session),
+          monitor_(monitor), threads_(place.threads), points_(request.points)
     {
         for (const PgkmGroup &group : groups_of(request)) {
             all_.push_back(k_.size());
@@ -107,7 +109,7 @@ class MixtureFitter {
     }
 
     // One E step of some groups: of mixture(g) over the rows of group g, as sums(g) asks. Returns sums of each.
-    std::vector<PgkmMixtureSums> em_step(const std::vector<std::size_t> &groups,
+    std::vector<PgkmMixtureSums> em_step(const std::vector<Start> &starts, const std::vector<std::size_t> &groups,
                                          const std::function<PgkmMixture(std::size_t)> &mixture,
                                          const std::function<PgkmMixtureSums(std::size_t)> &sums)
     {
@@ -119,8 +121,30 @@ class MixtureFitter {
             mixtures.push_back(mixture(g));
             views.push_back(sums(g));
         }
-        session_.run(&PgkmBackend::em_step, problems, mixtures.data(), views.data());
+        // First clusters are of all rows, with means in the place of what is missing.
+        if (incomplete_ == nullptr || mixtures[0].labels != nullptr) {
+            session_.run(&PgkmBackend::em_step, problems, mixtures.data(), views.data());
+            return views;
+        }
+        problems[0].n_rows = incomplete_->complete();
+        if (problems[0].n_rows > 0)
+            session_.run(&PgkmBackend::em_step, problems, mixtures.data(), views.data());
+        else
+            clear(starts[0].model.parameters, views[0]);
+        add_incomplete(*incomplete_, points_, mixtures[0], starts[0].model.parameters.covariances.data(), session_,
+                       threads_, poll_, views[0]);
         return views;
+    }
+
+    static void clear(const MixtureParameters &parameters, PgkmMixtureSums &sums)
+    {
+        const std::int64_t k = parameters.k;
+        sums.log_likelihood = 0.0;
+        if (sums.masses == nullptr)
+            return;
+        std::fill_n(sums.masses, k, 0.0);
+        std::fill_n(sums.first, k * parameters.d, 0.0);
+        std::fill_n(sums.second, second_size(parameters.type, k, parameters.d), 0.0);
     }
 
     // An E step of mixture(g) and the M step, for some groups.
@@ -129,7 +153,7 @@ class MixtureFitter {
     {
         while (!groups.empty()) {
             const std::vector<PgkmMixtureSums> views =
-                em_step(groups, mixture, [&](std::size_t g) { return starts[g].sums[0].view; });
+                em_step(starts, groups, mixture, [&](std::size_t g) { return starts[g].sums[0].view; });
             std::vector<char> made(groups.size());
             for_each(groups.size(), [&](std::size_t i) {
                 Start &start = starts[groups[i]];
@@ -298,7 +322,7 @@ class MixtureFitter {
     void label(std::vector<Start> &starts)
     {
         const std::vector<PgkmMixtureSums> views = em_step(
-            all_, [&](std::size_t g) { return starts[g].factors.view(starts[g].model.parameters); },
+            starts, all_, [&](std::size_t g) { return starts[g].factors.view(starts[g].model.parameters); },
             [&](std::size_t g) {
                 MixtureModel &model = starts[g].model;
                 model.labels.resize(request_.want_labels != 0 ? at(model.n) : 0);
@@ -308,17 +332,29 @@ class MixtureFitter {
             });
         for (const std::size_t g : all_) {
             MixtureModel &model = starts[g].model;
-            double unit = 0.0; // the density's, in units of the data
-            for (const double scale : model.units.scale)
-                unit += std::log(scale);
+            const double unit = unit_of(model);
             for (double &likelihood : model.trace)
-                likelihood -= model.mass * unit;
-            model.log_likelihood = checked(views[g].log_likelihood) - model.mass * unit;
+                likelihood -= unit;
+            model.log_likelihood = checked(views[g].log_likelihood) - unit;
         }
+    }
+
+    // The logarithm of the unit of all rows' densities together, in units of the data.
+    double unit_of(const MixtureModel &model) const
+    {
+        const std::vector<double> &scale = model.units.scale;
+        double of_row = 0.0, of_values = 0.0;
+        for (std::size_t f = 0; f < scale.size(); ++f) {
+            of_row += std::log(scale[f]);
+            if (incomplete_ != nullptr)
+                of_values += std::log(scale[f]) * incomplete_->masses()[f];
+        }
+        return incomplete_ != nullptr ? of_values : model.mass * of_row;
     }
 
     const PgkmRequest &request_;
     const PgkmMixtureOptions &options_;
+    const IncompleteRows *const incomplete_;
     Session &session_;
     Monitor &monitor_;
     const Poll poll_ = [this] { monitor_.poll(); };
@@ -335,7 +371,20 @@ class MixtureFitter {
 
 std::vector<MixtureModel> fit_mixtures(const PgkmRequest &request, Workplace &place, Monitor &monitor)
 {
-    return MixtureFitter(request, place, monitor).run();
+    if (request.may_lack_values == 0)
+        return MixtureFitter(request, nullptr, place, monitor).run();
+    const IncompleteRows rows(request.points, [&] { monitor.poll(); });
+    PgkmRequest ordered = request;
+    ordered.points = rows.points();
+    ordered.resident = nullptr; // these rows end with the fit
+    struct Unload {
+        Session &session;
+        ~Unload() { session.unload(); }
+    } const unload = {place.session};
+    std::vector<MixtureModel> models =
+        MixtureFitter(ordered, rows.patterns().empty() ? nullptr : &rows, place, monitor).run();
+    rows.restore(models[0].labels);
+    return models;
 }
 
 } // namespace pgkm

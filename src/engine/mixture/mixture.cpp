@@ -2,11 +2,13 @@
 // its shape), with the conventions of scikit-learn's GaussianMixture: checks, cost, and from a request to its models.
 #include <algorithm>
 #include <cmath>
+#include <string>
 
 #include "backend/covariance.hpp"
 #include "cpu/cpu_backend.hpp"
 #include "engine/kmeans/work.hpp"
 #include "engine/mixture/fitter.hpp"
+#include "engine/mixture/missing.hpp"
 #include "engine/mixture/options.hpp"
 #include "engine/nodes/nodes.hpp"
 #include "numeric/reduction.hpp"
@@ -46,7 +48,26 @@ class MixtureModels : public Models {
 
 void check(const PgkmRequest &request, const PgkmGroup &group)
 {
+    const PgkmCovariance type = request.mixture.covariance_type;
     check_mixture_options(request.mixture, group.k, request.points.d);
+    if (request.may_lack_values == 0)
+        return;
+    if (type != PGKM_COVARIANCE_FULL && type != PGKM_COVARIANCE_DIAG)
+        throw Error(PGKM_UNSUPPORTED, std::string("missing values are for covariance_type full and diag, not ") +
+                                          pgkm_covariance_name(type));
+    if (request.mixture.precisions_init.values != nullptr)
+        throw Error(PGKM_INVALID, "option precisions_init must be null where values may be missing");
+    if (is_spread(request))
+        throw Error(PGKM_UNSUPPORTED, "missing values need all rows in memory here");
+}
+
+// The CPU alone has rows that lack values.
+PgkmStatus supported(const PgkmRequest &request, const PgkmBackend &table, PgkmError *error)
+{
+    return guarded(error, [&] {
+        if (request.may_lack_values != 0 && &table != cpu_backend())
+            throw Error(PGKM_UNSUPPORTED, "mixtures of rows with missing values are for the CPU");
+    });
 }
 
 // --- how much work and memory it takes ---
@@ -76,12 +97,16 @@ Work work_of_mixture(const PgkmRequest &request, const PgkmGroup &group)
     const PgkmMixtureOptions &options = request.mixture;
     const Shape mixture = shape_of(group, request.points.d);
     const double over_rows = em_step_products(options.covariance_type, mixture.n, mixture.k, mixture.d);
-    const double step = over_rows + step_over_parameters(mixture, options.covariance_type);
+    // Of rows that lack values as if each had a pattern of its own.
+    const bool by_pattern = request.may_lack_values != 0 && CovarianceShape(options.covariance_type).is_matrix();
+    const double factors = by_pattern ? mixture.n * mixture.k * mixture.d * mixture.d * (mixture.d / 24.0 + 4.0) : 0.0;
+    const double step = over_rows + factors + step_over_parameters(mixture, options.covariance_type);
     const double begin = all_given(options) ? 0.0 : operations_of_fit(mixture, first_clusters(options));
     const double total = CovarianceShape(options.covariance_type).is_shared ? mixture.n * mixture.d * mixture.d : 0.0;
     // The first parameters and the labels take a step each.
     const double most = fixed_operations + total + options.n_init * (begin + (options.max_iter + 2.0) * step);
-    return {time_of(over_rows * std::min<double>(options.max_iter, usual_iterations) * options.n_init), time_of(most)};
+    return {time_of((over_rows + factors) * std::min<double>(options.max_iter, usual_iterations) * options.n_init),
+            time_of(most)};
 }
 
 double bytes_of_mixture(const PgkmRequest &request, const PgkmGroup &group)
@@ -102,7 +127,11 @@ double bytes_of_mixture(const PgkmRequest &request, const PgkmGroup &group)
     const double asked = values + k * d + (shape.is_matrix() ? d * d : 0.0), answered = 0.5 * asked + k * (d + 1.0);
     return clusters + nodes::bytes_of_calls(request, 8.0 * asked, 8.0 * answered) +
            8.0 * (5.0 * values + copies + (shape.is_matrix() ? 4.0 * d * d : 0.0)) + 4.0 * mixture.n + moments +
-           (request.n_groups == 0 ? bytes_of_blocks(request, mixture) : 0.0);
+           (request.n_groups == 0 ? bytes_of_blocks(request, mixture) : 0.0) +
+           (request.may_lack_values == 0
+                ? 0.0
+                : incomplete_bytes(request.points, k, static_cast<double>(shape.size(request.points.d)),
+                                   threads_of(request, work_of(mixtures, request))));
 }
 
 // What threads and the allocator take beside: 2 MB, next to nothing where rows are few.
@@ -119,6 +148,6 @@ std::unique_ptr<Models> fit(const PgkmRequest &request, Workplace *place, Monito
 } // namespace
 
 const Algorithm mixtures = {"a mixture", check, work_of_mixture, fixed_bytes_of_mixtures, bytes_of_mixture,
-                            nullptr,     fit};
+                            supported,   fit};
 
 } // namespace pgkm

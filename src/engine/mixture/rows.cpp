@@ -1,9 +1,12 @@
 // rows.cpp - single rows under a mixture: what gmm_predict and its siblings call.
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
 #include "backend/covariance.hpp"
 #include "engine/api.h"
+#include "engine/mixture/missing.hpp"
+#include "numeric/error.hpp"
 #include "numeric/platform.hpp"
 
 namespace {
@@ -29,21 +32,38 @@ double square_of(const PgkmMixture &mixture, std::int64_t j, std::int64_t d, con
 
 } // namespace
 
+double pgkm::share_out(std::int64_t k, double *posterior, std::int32_t *label)
+{
+    *label = static_cast<std::int32_t>(std::max_element(posterior, posterior + k) - posterior);
+    const double largest = posterior[*label];
+    double sum = 0.0;
+    for (std::int64_t j = 0; j < k; ++j)
+        sum += posterior[j] = std::exp(posterior[j] - largest);
+    for (std::int64_t j = 0; j < k; ++j)
+        posterior[j] /= sum;
+    return largest + std::log(sum);
+}
+
 double pgkm_mixture_row(const PgkmMixture *mixture, int32_t d, const double *row, double *posterior, int32_t *label)
 {
     const double constant = -0.5 * d * std::log(2.0 * std::numbers::pi);
-    *label = 0;
-    for (std::int32_t j = 0; j < mixture->k; ++j) {
+    for (std::int32_t j = 0; j < mixture->k; ++j)
         posterior[j] =
             mixture->log_weights[j] + mixture->log_determinants[j] + constant - 0.5 * square_of(*mixture, j, d, row);
-        if (posterior[j] > posterior[*label])
-            *label = j;
-    }
-    const double largest = posterior[*label];
-    double sum = 0.0;
-    for (std::int32_t j = 0; j < mixture->k; ++j)
-        sum += posterior[j] = std::exp(posterior[j] - largest);
-    for (std::int32_t j = 0; j < mixture->k; ++j)
-        posterior[j] /= sum;
-    return largest + std::log(sum);
+    return pgkm::share_out(mixture->k, posterior, label);
+}
+
+PgkmStatus pgkm_mixture_incomplete_row(const PgkmMixture *mixture, const double *covariances, int32_t d,
+                                       const double *row, double *posterior, int32_t *label, double *log_density,
+                                       PgkmError *error)
+{
+    return pgkm::guarded(error, [&] {
+        const pgkm::MissingPattern pattern = pgkm::pattern_of(row, d);
+        const pgkm::RowMatrix rows = Eigen::Map<const Eigen::RowVectorXd>(row, d);
+        for (std::int64_t j = 0; j < mixture->k; ++j) {
+            const pgkm::Component component(*mixture, covariances, d, j);
+            posterior[j] = pgkm::expected_rows(pattern, component, rows).log_densities[0];
+        }
+        *log_density = pgkm::share_out(mixture->k, posterior, label);
+    });
 }

@@ -1,6 +1,8 @@
 // missing.cpp - values that rows lack, which are NaN until then: the mean of their feature takes their place.
 //
 // Sums are the integers of the contract, so that the mean does not depend on the order of rows.
+#include "engine/rows/missing.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -17,17 +19,18 @@ namespace {
 
 constexpr std::int64_t values_per_poll = 1 << 18;
 
-// 0, or the number (from 1) of a feature without any value.
+} // namespace
+
 template <typename T>
-std::int32_t fill_missing(T *values, const PgkmPoints &points, double *means, PgkmInterrupted interrupted)
+std::int32_t fill_missing(T *values, const PgkmPoints &points, double *means, const std::function<void()> &poll)
 {
     constexpr double infinity = std::numeric_limits<double>::infinity();
     const std::int32_t d = points.d;
     const auto for_each = [&](const auto &visit) {
         const std::int64_t rows_per_poll = values_per_poll / d + 1;
         for (std::int64_t row = 0; row < points.n; ++row) {
-            if (row % rows_per_poll == 0 && interrupted != nullptr && interrupted() != 0)
-                throw Error(PGKM_CANCELLED, "cancelled");
+            if (row % rows_per_poll == 0)
+                poll();
             for (std::int32_t f = 0; f < d; ++f)
                 visit(row, f, values[row * d + f]);
         }
@@ -72,7 +75,9 @@ std::int32_t fill_missing(T *values, const PgkmPoints &points, double *means, Pg
     return 0;
 }
 
-} // namespace
+template std::int32_t fill_missing<float>(float *, const PgkmPoints &, double *, const std::function<void()> &);
+template std::int32_t fill_missing<double>(double *, const PgkmPoints &, double *, const std::function<void()> &);
+
 } // namespace pgkm
 
 PgkmStatus pgkm_fill_missing(void *values, PgkmElement element, int64_t n, int32_t d, const double *weights,
@@ -81,7 +86,11 @@ PgkmStatus pgkm_fill_missing(void *values, PgkmElement element, int64_t n, int32
     using namespace pgkm;
     const PgkmPoints points = {values, element, n, d, weights};
     return guarded(error, [&] {
-        *feature = element == PGKM_FLOAT32 ? fill_missing(static_cast<float *>(values), points, means, interrupted)
-                                           : fill_missing(static_cast<double *>(values), points, means, interrupted);
+        const auto poll = [interrupted] {
+            if (interrupted != nullptr && interrupted() != 0)
+                throw Error(PGKM_CANCELLED, "cancelled");
+        };
+        *feature = element == PGKM_FLOAT32 ? fill_missing(static_cast<float *>(values), points, means, poll)
+                                           : fill_missing(static_cast<double *>(values), points, means, poll);
     });
 }
