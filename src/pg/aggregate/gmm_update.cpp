@@ -124,6 +124,10 @@ static bool add_row(FunctionCallInfo fcinfo, UpdatedModel *updated, double weigh
 
     if (row == NULL)
         return false;
+    if (pgkm_lacks_values(row, d))
+        ereport(ERROR,
+                (errcode(ERRCODE_FEATURE_NOT_SUPPORTED), errmsg("gmm_update does not take rows that lack values"),
+                 errhint("The model was fitted with nulls => 'em'. Leave such rows out.")));
     if (!std::isfinite(pgkm_mixture_row(mixture, d, row, state->posterior, &label)))
         updated_model_raise_too_far();
     for (int32 j = 0; j < mixture->k; ++j) {

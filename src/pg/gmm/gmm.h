@@ -19,7 +19,7 @@ struct PgkmGmmModel {
     double mass;          /* what its rows count for */
     const double *center; /* d, or NULL where (value - center) / scale is the value */
     const double *scale;  /* d, or NULL likewise */
-    const double *fills;  /* d: what stands in the place of NULLs; or NULL */
+    const double *fills;  /* d: what stands in the place of NULLs; NaN where a row is taken without them; or NULL */
     mutable ModelColumns columns;
 };
 
@@ -46,6 +46,9 @@ Datum pgkm_gmm_model_with(Datum composite, const PgkmGmmModel *model, int64 rows
 /* The features in argument `number` as a row in the model's units, rounded as the fit rounds rows of its type;
  * palloc'd, or NULL for a NULL row. */
 double *pgkm_gmm_model_row(FunctionCallInfo fcinfo, int number, const PgkmGmmModel *model);
+
+/* Whether NaN stands for some value of such a row. */
+bool pgkm_lacks_values(const double *row, int32 d);
 
 /* How a fit went. */
 struct PgkmGmmTrace {

@@ -3,6 +3,7 @@
  */
 #include "pg/gmm/gmm.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "pg/progress.h"
@@ -10,6 +11,7 @@
 
 extern "C" {
 #include "catalog/pg_type.h"
+#include "utils/float.h"
 #include "utils/memutils.h"
 
 PG_FUNCTION_INFO_V1(pgkm_gmm_checked);
@@ -111,6 +113,20 @@ static double read_mass(const PgkmModelFields *from)
     return DatumGetFloat8(mass->value);
 }
 
+/* d values in the place of NULLs: NaN, unless means stood there in the fit, where it estimated what was missing. */
+static const double *read_fills(const PgkmModelFields *from, int32 d)
+{
+    const double *const fills = pgkm_model_fills(from, d);
+
+    if (fills != NULL || !origin_estimates_missing(from))
+        return fills;
+
+    const MemoryContext context = from->context == NULL ? CurrentMemoryContext : from->context;
+    double *const missing = (double *)MemoryContextAlloc(context, d * sizeof(double));
+
+    return std::fill_n(missing, d, get_float8_nan()) - d;
+}
+
 /* All but the factors, which take long where there are many features. */
 static void read_fields(Datum composite, MemoryContext context, PgkmGmmModel *model)
 {
@@ -128,7 +144,7 @@ static void read_fields(Datum composite, MemoryContext context, PgkmGmmModel *mo
                                             covariances_shape(mixture->covariance_type, mixture->k, model->d));
     model->mass = read_mass(&from);
     pgkm_model_units(&from, model->d, &model->center, &model->scale);
-    model->fills = pgkm_model_fills(&from, model->d);
+    model->fills = read_fills(&from, model->d);
     model->columns = model_columns(&model_type, context);
 }
 

@@ -1,6 +1,7 @@
 /*
  * rows.cpp - rows under a gmm_model.
  */
+#include <algorithm>
 #include <cmath>
 
 #include "pg/gmm/gmm.h"
@@ -24,6 +25,11 @@ double *pgkm_gmm_model_row(FunctionCallInfo fcinfo, int number, const PgkmGmmMod
     return row;
 }
 
+bool pgkm_lacks_values(const double *row, int32 d)
+{
+    return std::any_of(row, row + d, [](double value) { return std::isnan(value); });
+}
+
 /* What a model says of a row: the k responsibilities are palloc'd; NULL for a NULL row. */
 struct RowDensity {
     double *posterior;
@@ -44,9 +50,18 @@ static RowDensity row_density(FunctionCallInfo fcinfo)
     if (row == NULL)
         return density;
     density.posterior = (double *)palloc(density.k * sizeof(double));
-    density.log_density = pgkm_mixture_row(&model->mixture, model->d, row, density.posterior, &density.label);
+    if (pgkm_lacks_values(row, model->d)) {
+        PgkmError error;
+
+        if (pgkm_mixture_incomplete_row(&model->mixture, model->covariances, model->d, row, density.posterior,
+                                        &density.label, &density.log_density, &error) != PGKM_OK)
+            pgkm_raise(&error);
+    } else {
+        density.log_density = pgkm_mixture_row(&model->mixture, model->d, row, density.posterior, &density.label);
+    }
     for (int32 f = 0; model->scale != NULL && f < model->d; ++f)
-        density.log_density -= std::log(model->scale[f]);
+        if (!std::isnan(row[f]))
+            density.log_density -= std::log(model->scale[f]);
     /* Rows far from all that the model was fitted to can leave the range of float64. */
     if (unlikely(!std::isfinite(density.log_density)))
         float_overflow_error();

@@ -216,6 +216,20 @@ Origin origin_read(const PgkmModelFields *from, int32 d)
             read_reg_covar(&values[ORIGIN_OPTIONS])};
 }
 
+bool origin_estimates_missing(const PgkmModelFields *from)
+{
+    const NullableDatum *const origin = pgkm_model_field(from, "origin");
+    const char *const em = table_nulls_name(TABLE_NULLS_EM);
+    NullableDatum values[PGKM_MOST_FIELDS];
+    JsonbValue found;
+
+    if (origin->isnull)
+        return false;
+    pgkm_read_fields(origin->value, &origin_type, values);
+    return find_option(&values[ORIGIN_OPTIONS], "nulls", &found) && found.type == jbvString &&
+           found.val.string.len == (int)strlen(em) && memcmp(found.val.string.val, em, strlen(em)) == 0;
+}
+
 Origin origin_of(Datum composite, const PgkmCompositeType *type)
 {
     PgkmModelFields from;

@@ -35,4 +35,7 @@ Origin origin_read(const PgkmModelFields *from, int32 d);
 /* The same of a model of this type, which has k and d. */
 Origin origin_of(Datum composite, const PgkmCompositeType *type);
 
+/* Whether the fit estimated missing values (nulls => 'em'). */
+bool origin_estimates_missing(const PgkmModelFields *from);
+
 #endif

@@ -202,7 +202,7 @@ static char *write_column(const Row *row, int i, PgkmElement element, char *out)
     if (column->kind == COLUMN_CATEGORY)
         return write_value(element, levels_code(row->decoder->levels, i, {row->value(i), row->is_null(i)}), out);
     fault.kind = PGKM_ROW_NULL_ELEMENT;
-    if (unlikely(row->is_null(i)) && row->query->nulls == TABLE_NULLS_MEAN)
+    if (unlikely(row->is_null(i)) && table_keeps_nulls(row->query->nulls))
         return write_value(element, get_float8_nan(), out); /* until all rows are read */
     if (unlikely(row->is_null(i) || !pgkm_read_number(row->value(i), column->type, i + 1, &value, &fault)))
         raise_column(row, column, fault.kind);
@@ -233,7 +233,7 @@ static char *write_incomplete(const Row *row, int i, int32 width, PgkmElement el
 static inline char *write_array(Row *row, int i, int32 width, PgkmElement element, char *out)
 {
     if (unlikely(!open_column(row, i))) {
-        if (is_incomplete(row, i) && row->query->nulls == TABLE_NULLS_MEAN)
+        if (is_incomplete(row, i) && table_keeps_nulls(row->query->nulls))
             return write_incomplete(row, i, width, element, out);
         raise_unopened(row, i);
     }
@@ -252,7 +252,7 @@ static int32 width_of(Row *row, int i)
         return 1;
     if (open_column(row, i))
         return row->vector.length;
-    if (!is_incomplete(row, i) || row->query->nulls != TABLE_NULLS_MEAN)
+    if (!is_incomplete(row, i) || !table_keeps_nulls(row->query->nulls))
         raise_unopened(row, i);
     return pgkm_array_elements(row->value(i), row->query->features[i].type, &values, &nulls);
 }

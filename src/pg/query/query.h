@@ -12,8 +12,15 @@
 enum TableNulls {
     TABLE_NULLS_ERROR,
     TABLE_NULLS_SKIP, /* it takes no part */
-    TABLE_NULLS_MEAN  /* they are NaN, until pgkm_fill_missing has seen all rows */
+    TABLE_NULLS_MEAN, /* they are NaN, until pgkm_fill_missing has seen all rows */
+    TABLE_NULLS_EM    /* they stay NaN: the fit estimates what is missing */
 };
+
+/* Whether such a row is read all the same. */
+static inline bool table_keeps_nulls(TableNulls nulls)
+{
+    return nulls == TABLE_NULLS_MEAN || nulls == TABLE_NULLS_EM;
+}
 
 /* The columns that decide which rows take part, and what of them. */
 struct TableColumns {

@@ -69,8 +69,8 @@ TableCall *table_call_create(const TableArguments &arguments)
 }
 
 static const PgkmWord nulls_words[] = {
-    {"error", TABLE_NULLS_ERROR}, {"skip", TABLE_NULLS_SKIP}, {"mean", TABLE_NULLS_MEAN}};
-static const PgkmWords all_nulls = {nulls_words, lengthof(nulls_words), "'error', 'skip' or 'mean'",
+    {"error", TABLE_NULLS_ERROR}, {"skip", TABLE_NULLS_SKIP}, {"mean", TABLE_NULLS_MEAN}, {"em", TABLE_NULLS_EM}};
+static const PgkmWords all_nulls = {nulls_words, lengthof(nulls_words), "'error', 'skip', 'mean' or, of mixtures, 'em'",
                                     "It says what becomes of a row that has a NULL beside other values."};
 
 const char *table_nulls_name(TableNulls nulls)
@@ -106,6 +106,10 @@ void table_call_find_columns(TableCall *call)
         call->weight = table_column_find(&call->relation, TABLE_WEIGHT, TextDatumGetCString(given->weight.value));
     call->nulls = (TableNulls)pgkm_word_argument(&given->nulls, "nulls", &all_nulls, TABLE_NULLS_ERROR);
     call->takes_nulls = true;
+    if (call->nulls == TABLE_NULLS_EM && call->request.algorithm != PGKM_MIXTURE)
+        ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED), errmsg("nulls => 'em' is for mixtures"),
+                        errhint("gmm_fit, gmm_labels, gmm_cluster and gmm_sweep take it. Use nulls => 'mean' or "
+                                "'skip' here.")));
     if (!given->filter.isnull)
         table_filter_find(call, &call->relation, TextDatumGetCString(given->filter.value));
 }

@@ -44,7 +44,7 @@ struct TableCall : TableColumns {
     TableArguments arguments;
     TableRelation relation;
     const Sources *model; /* of the features of a model that the call is given; NULL: not known */
-    bool keeps_missing;   /* with nulls => 'mean' values that rows lack stay NaN: the caller has others than means */
+    bool keeps_missing;   /* with nulls => 'mean' missing values stay NaN: the caller has others than means */
     const double *fills;  /* after reading: the means that stand in the place of NULLs; NULL without nulls => 'mean' */
     TableMemory memory;
     PgkmRequest request; /* algorithm, k and options; points, and what stays of them, by table_call_read */

@@ -142,9 +142,9 @@ static TableQuery query_of(const TableCall *call, const TableWish &wish)
     query.on_nodes = wish.on_nodes && call->filter == NULL && call->nulls == TABLE_NULLS_ERROR && !has_categories &&
                      !has_bits && !table_columns_have_expressions(call);
     query.streamed = call->memory == TABLE_MEMORY_STREAM;
-    if (query.may_stream && call->nulls == TABLE_NULLS_MEAN) {
+    if (query.may_stream && table_keeps_nulls(call->nulls)) {
         query.may_stream = false;
-        query.kept_by = "nulls => 'mean'";
+        query.kept_by = call->nulls == TABLE_NULLS_MEAN ? "nulls => 'mean'" : "nulls => 'em'";
     }
     if (query.may_stream && has_bits) {
         query.may_stream = false;
@@ -226,6 +226,7 @@ static void complete_request(TableCall *call)
     PgkmRequest *const request = &call->request;
     const PgkmRows *const used = call->rows->used;
 
+    request->may_lack_values = call->nulls == TABLE_NULLS_EM;
     if (used != NULL) {
         request->points = pgkm_rows_points(used);
         request->segment = used->segment;
