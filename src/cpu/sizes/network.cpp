@@ -73,12 +73,12 @@ void Network::settle(RowCosts &rows)
     rows_ = &rows;
     for (std::int32_t v = 0; v <= outside(); ++v)
         for (std::int64_t wanted = 1; surplus_[at(v)] > 0;) {
-            const std::int64_t before = surplus_[at(v)];
-            find_paths(v, std::min(wanted, before));
+            find_paths(v, std::min(wanted, surplus_[at(v)]));
             raise_prices();
+            std::int64_t moved = 0;
             for (const std::int32_t last : ends_)
-                follow_path(last);
-            wanted = 2 * (before - surplus_[at(v)]);
+                moved += follow_path(last);
+            wanted = 2 * moved;
         }
 }
 
@@ -243,9 +243,10 @@ void Network::raise_prices()
         prices_[at(v)] += length - distances_[at(v)];
 }
 
-// As often as it costs nothing: rows that are equal follow one another.
-void Network::follow_path(std::int32_t last)
+// As often as it costs nothing: rows that are equal follow one another. Returns how often.
+std::int64_t Network::follow_path(std::int32_t last)
 {
+    std::int64_t count = 0;
     path_.clear();
     for (std::int32_t v = last; v != nowhere; v = before_[at(v)])
         path_.push_back(v);
@@ -255,12 +256,14 @@ void Network::follow_path(std::int32_t last)
         if (last != outside())
             amount = std::min(amount, -surplus_[at(last)]);
         if (amount <= 0)
-            return;
+            return count;
+        ++count;
         for (std::size_t i = 0; i + 1 < path_.size(); ++i) // from its end: a row takes one step
             take_step(path_[i + 1], path_[i], amount);
         surplus_[at(first)] -= amount;
         surplus_[at(last)] += amount;
     }
+    return count;
 }
 
 // What can take each step at no more than it cost when the path was found: floors say how much that was.

@@ -88,7 +88,7 @@ class Network {
     double least_cost(std::int32_t from, std::int32_t to);
     std::int32_t look_around(std::int32_t from);
     void raise_prices();
-    void follow_path(std::int32_t last);
+    std::int64_t follow_path(std::int32_t last);
     std::int64_t free_amount();
     void take_step(std::int32_t from, std::int32_t to, std::int64_t amount);
 
