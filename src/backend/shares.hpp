@@ -59,7 +59,8 @@ class Cut : public FieldArchive<Cut> {
 
     void *copy(Way way, const void *given, std::size_t bytes)
     {
-        memory_.emplace_back(new std::byte[bytes]());
+        memory_.push_back(way == Way::both ? std::make_unique_for_overwrite<std::byte[]>(bytes)
+                                           : std::make_unique<std::byte[]>(bytes));
         if (way == Way::both)
             std::memcpy(memory_.back().get(), given, bytes);
         return memory_.back().get();
@@ -125,11 +126,15 @@ class Results : public FieldArchive<Results> {
         if constexpr (!std::is_const_v<T>) {
             if (n == 0 || values == nullptr || !writes(way))
                 return;
-            if (!giving_)
+            if (!giving_) {
                 found_.push_back(values);
-            else if (const T *own = static_cast<const T *>(found_[next_++]); own != values)
-                std::transform(own, own + n, values, values,
-                               [&](const T &a, const T &b) { return first_ ? a : sum(a, b); });
+                return;
+            }
+            const T *const own = static_cast<const T *>(found_[next_++]);
+            if (first_ && own != values)
+                std::copy_n(own, n, values);
+            else if (own != values)
+                std::transform(own, own + n, values, values, [](const T &a, const T &b) { return sum(a, b); });
         }
     }
     void elements(Way way, void *&values, std::int64_t n)

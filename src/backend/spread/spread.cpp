@@ -3,8 +3,9 @@
 
 #include <algorithm>
 #include <atomic>
-#include <deque>
 #include <numeric>
+#include <optional>
+#include <vector>
 
 #include "backend/shares.hpp"
 #include "backend/spread/exchange.hpp"
@@ -48,26 +49,27 @@ void call_in_shares(Rows &rows, Call whole, const std::vector<Share> &shares)
     const bool peers = is_for_peers(whole.function);
     Exchange exchange(static_cast<std::int32_t>(shares.size()), whole.problems->n_rows, contexts.host(),
                       contexts.failed());
-    std::deque<ShareCall> calls;
+    std::vector<std::optional<ShareCall>> calls(shares.size()); // each is made in its thread: they copy what is given
     std::vector<std::size_t> which, share_on(contexts.count());
     for (std::size_t i = 0; i < shares.size(); ++i) {
         which.push_back(shares[i].context);
         share_on[shares[i].context] = i;
-        PgkmProblem &own = calls.emplace_back(whole, rows.shape(), shares[i].skip, shares.size() == 1).problem();
+    }
+    contexts.run(which, [&](std::size_t context, PgkmError *error) {
+        const std::size_t i = share_on[context];
+        PgkmProblem &own = calls[i].emplace(whole, rows.shape(), shares[i].skip, shares.size() == 1).problem();
         own.first_row = shares[i].problem.first_row;
         own.n_rows = shares[i].problem.n_rows;
         if (peers && shares.size() > 1)
             own.peers = exchange.peers_of(static_cast<std::int32_t>(i));
-    }
-    contexts.run(which, [&](std::size_t context, PgkmError *error) {
-        const PgkmStatus status = run_inner(rows, rows.data(context, error), calls[share_on[context]].room.call, error);
+        const PgkmStatus status = run_inner(rows, rows.data(context, error), calls[i]->room.call, error);
         return status == PGKM_CANCELLED && exchange.out_of_memory()
                    ? set_error(error, PGKM_OUT_OF_MEMORY, "out of memory")
                    : status;
     });
     Results results(rows.shape());
     for (std::size_t i = 0; i < (peers ? 1 : shares.size()); ++i)
-        results.give(calls[i], whole, i == 0);
+        results.give(*calls[i], whole, i == 0);
 }
 
 // By one context, to which its rows are brought.
