@@ -74,7 +74,13 @@ void ThreadPool::run(std::int64_t tasks, const Body &body)
             start_.notify_one();
     work(body, 0);
     std::unique_lock lock(mutex_);
-    body_ = nullptr; // closed: who wakes up now goes back to sleep
+    body_ = nullptr;    // closed: who wakes up now goes back to sleep
+    if (inside_ != 0) { // mostly they are about to end
+        lock.unlock();
+        for (int spin = 0; spin < spins_before_sleep && inside_.load() != 0; ++spin)
+            relax();
+        lock.lock();
+    }
     done_.wait(lock, [this] { return inside_ == 0; });
     if (failure_)
         std::rethrow_exception(std::exchange(failure_, nullptr));

@@ -64,7 +64,7 @@ class ThreadPool {
     std::atomic<std::uint64_t> round_{0};
     std::atomic<bool> ending_{false};
     const Body *body_ = nullptr; // of the open round; guarded by mutex_
-    int inside_ = 0;             // helpers in the open round; guarded by mutex_
+    std::atomic<int> inside_{0}; // helpers in the open round; changed under mutex_
     std::exception_ptr failure_; // guarded by mutex_
     std::int64_t tasks_ = 0;
     // On a line of its own: every worker writes it.
