@@ -28,8 +28,8 @@ int rows_for(const Rows<T> &rows)
 {
     constexpr std::int64_t bytes = 1 << 20;
     const std::int64_t cached = bytes / (std::int64_t{rows.d} * static_cast<std::int64_t>(sizeof(T)));
-    const std::int64_t threads = rows.pool.size(); // each has a block at least, and eight where rows are many
-    const std::int64_t share = std::max(std::min<std::int64_t>(4096, rows.n / threads), rows.n / (threads * 8));
+    const std::int64_t threads = rows.pool.size(); // each has a block, and eight where rows are many
+    const std::int64_t share = std::max(std::clamp<std::int64_t>(rows.n / threads, 512, 4096), rows.n / (threads * 8));
     const std::int64_t brief = work_per_poll * 4 / rows.d; // blocks are not left half done on a cancel
     const std::int64_t wanted = std::min({share, brief, std::max(cached, std::int64_t{48} * rows.k)});
     return static_cast<int>(std::clamp<std::int64_t>((wanted + 63) / 64 * 64, 64, 65536));

@@ -2,6 +2,7 @@
 #include "engine/backends/session.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "backend/spread/spread.hpp"
@@ -142,7 +143,7 @@ void Session::assign(std::int64_t n, std::int32_t k, void *centroids, PgkmAssign
 
 std::int32_t useful_threads(const PgkmSettings &settings, const Work &work)
 {
-    const double useful = std::min(work.shared / thread_pays + 1.0, 4096.0);
+    const double useful = std::min(1.0 + std::sqrt(work.shared / thread_costs), 4096.0);
     return std::min(pgkm_cpu_threads(&settings), static_cast<std::int32_t>(useful));
 }
 
