@@ -172,6 +172,16 @@ void MixtureFactors::make_full(std::int32_t d, const Poll &poll)
     type = PGKM_COVARIANCE_FULL;
 }
 
+double invert_factor(double *matrix, std::int64_t d, const Poll &poll)
+{
+    MatrixView factor(matrix, d, d);
+    if (!cholesky(factor, poll))
+        return std::numeric_limits<double>::quiet_NaN();
+    factor.triangularView<Eigen::StrictlyUpper>().setZero();
+    invert(factor, poll);
+    return -factor.diagonal().array().log().sum();
+}
+
 MixtureFactors factorise(const MixtureParameters &parameters, const Poll &poll, const double *precisions)
 {
     const bool given = precisions != nullptr;

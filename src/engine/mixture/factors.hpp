@@ -22,4 +22,8 @@ struct MixtureFactors {
 // precisions are not positive definite.
 MixtureFactors factorise(const MixtureParameters &parameters, const Poll &poll, const double *precisions = nullptr);
 
+// A symmetric d x d matrix becomes L^-1 with L L' = matrix, zeros above its diagonal. Returns the logarithm of L's
+// determinant; NaN, and a matrix that means nothing, where it is not positive definite to working precision.
+double invert_factor(double *matrix, std::int64_t d, const Poll &poll);
+
 } // namespace pgkm

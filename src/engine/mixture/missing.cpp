@@ -7,9 +7,8 @@
 #include <numbers>
 #include <string>
 
-#include <Eigen/Cholesky>
-
 #include "backend/covariance.hpp"
+#include "engine/mixture/factors.hpp"
 #include "engine/rows/missing.hpp"
 #include "numeric/error.hpp"
 #include "numeric/index.hpp"
@@ -26,48 +25,43 @@ constexpr std::int64_t most_covariances = 4;
 
 constexpr std::int64_t rows_per_poll = 1 << 14;
 
-[[noreturn]] void singular()
+// As invert_factor(). Throws where that returns NaN.
+double invert(RowMatrix &matrix, const Poll &poll)
 {
-    throw Error(PGKM_INVALID, "a covariance is singular for rows that lack values: raise reg_covar or lower k");
-}
-
-double sum_of_logs(const Eigen::LLT<RowMatrix> &factor)
-{
-    if (factor.info() != Eigen::Success)
-        singular();
-    return factor.matrixLLT().diagonal().array().log().sum();
+    const double log_determinant = invert_factor(matrix.data(), matrix.rows(), poll);
+    if (std::isnan(log_determinant))
+        throw Error(PGKM_INVALID, "a covariance is singular for rows that lack values: raise reg_covar or lower k");
+    return log_determinant;
 }
 
 // The marginal density of what is observed, and the regression of what is missing on it.
-void expect_by_covariance(const MissingPattern &pattern, const Component &component, ExpectedRows &expected)
+void expect_by_covariance(const MissingPattern &pattern, const Component &component, const Poll &poll,
+                          ExpectedRows &expected)
 {
     const Eigen::Map<const RowMatrix> covariance(component.covariance, component.d, component.d);
-    const Eigen::LLT<RowMatrix> factor(covariance(pattern.observed, pattern.observed));
-    RowMatrix scaled = expected.deviations(Eigen::all, pattern.observed);
-    RowMatrix regression = covariance(pattern.missing, pattern.observed);
-    expected.log_densities -= sum_of_logs(factor);
-    factor.matrixU().solveInPlace<Eigen::OnTheRight>(scaled);
-    factor.matrixU().solveInPlace<Eigen::OnTheRight>(regression);
+    RowMatrix factor = covariance(pattern.observed, pattern.observed); // of its inverse, from now on
+    expected.log_densities -= invert(factor, poll);
+    const RowMatrix scaled = RowMatrix(expected.deviations(Eigen::all, pattern.observed)) * factor.transpose();
+    const RowMatrix regression = RowMatrix(covariance(pattern.missing, pattern.observed)) * factor.transpose();
     expected.log_densities -= 0.5 * scaled.rowwise().squaredNorm().array();
     expected.deviations(Eigen::all, pattern.missing) = scaled * regression.transpose();
     expected.covariance = covariance(pattern.missing, pattern.missing) - regression * regression.transpose();
 }
 
 // The same by W with W'W = S^-1. What is expected makes |W (x - mean)| least, which is then that of the marginal.
-void expect_by_precision(const MissingPattern &pattern, const Component &component, ExpectedRows &expected)
+void expect_by_precision(const MissingPattern &pattern, const Component &component, const Poll &poll,
+                         ExpectedRows &expected)
 {
     const Eigen::Map<const RowMatrix> w(component.factor, component.d, component.d);
     const RowMatrix of_missing = w(Eigen::all, pattern.missing);
-    const Eigen::LLT<RowMatrix> factor(of_missing.transpose() * of_missing);
+    RowMatrix factor = of_missing.transpose() * of_missing; // of its inverse, from now on
+    expected.log_densities += component.log_determinant - invert(factor, poll);
+    expected.covariance = factor.transpose() * factor;
     RowMatrix scaled = expected.deviations * w.transpose(); // where nothing is expected yet
-    RowMatrix moved = -(scaled * of_missing);
-    expected.log_densities += component.log_determinant - sum_of_logs(factor);
-    factor.matrixU().solveInPlace<Eigen::OnTheRight>(moved);
-    factor.matrixL().solveInPlace<Eigen::OnTheRight>(moved);
+    const RowMatrix moved = -(scaled * of_missing) * expected.covariance;
     scaled += moved * of_missing.transpose();
     expected.log_densities -= 0.5 * scaled.rowwise().squaredNorm().array();
     expected.deviations(Eigen::all, pattern.missing) = moved;
-    expected.covariance = factor.solve(RowMatrix::Identity(moved.cols(), moved.cols()));
 }
 
 // Features are independent: what is observed says nothing of what is missing.
@@ -115,8 +109,7 @@ class MissingStep {
             const RowMatrix rows = points_.element == PGKM_FLOAT32 ? rows_of<float>(points_, run.first, run.count)
                                                                    : rows_of<double>(points_, run.first, run.count);
             for (std::int64_t j = 0; j < k_; ++j) {
-                poll_();
-                run.expected.push_back(expected_rows(*run.pattern, components_[at(j)], rows));
+                run.expected.push_back(expected_rows(*run.pattern, components_[at(j)], rows, poll_));
                 shares.block(run.first - first, j, run.count, 1) = run.expected.back().log_densities;
             }
         }
@@ -234,7 +227,8 @@ class MissingStep {
 
 } // namespace
 
-ExpectedRows expected_rows(const MissingPattern &pattern, const Component &component, const RowMatrix &rows)
+ExpectedRows expected_rows(const MissingPattern &pattern, const Component &component, const RowMatrix &rows,
+                           const Poll &poll)
 {
     const auto n_observed = static_cast<double>(pattern.observed.size());
     ExpectedRows expected;
@@ -245,9 +239,9 @@ ExpectedRows expected_rows(const MissingPattern &pattern, const Component &compo
     if (component.type == PGKM_COVARIANCE_DIAG)
         expect_by_variances(pattern, component, expected);
     else if (pattern.missing.size() < pattern.observed.size())
-        expect_by_precision(pattern, component, expected);
+        expect_by_precision(pattern, component, poll, expected);
     else
-        expect_by_covariance(pattern, component, expected);
+        expect_by_covariance(pattern, component, poll, expected);
     return expected;
 }
 

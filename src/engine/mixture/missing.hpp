@@ -47,7 +47,8 @@ struct ExpectedRows {
 };
 
 // Of rows of a pattern; what they hold for what is missing is not read. Throws Error(PGKM_INVALID).
-ExpectedRows expected_rows(const MissingPattern &pattern, const Component &component, const RowMatrix &rows);
+ExpectedRows expected_rows(const MissingPattern &pattern, const Component &component, const RowMatrix &rows,
+                           const Poll &poll);
 
 // Logarithms of k densities become responsibilities, the lowest index of the largest goes to *label. Returns the
 // logarithm of the sum.

@@ -62,7 +62,7 @@ PgkmStatus pgkm_mixture_incomplete_row(const PgkmMixture *mixture, const double 
         const pgkm::RowMatrix rows = Eigen::Map<const Eigen::RowVectorXd>(row, d);
         for (std::int64_t j = 0; j < mixture->k; ++j) {
             const pgkm::Component component(*mixture, covariances, d, j);
-            posterior[j] = pgkm::expected_rows(pattern, component, rows).log_densities[0];
+            posterior[j] = pgkm::expected_rows(pattern, component, rows, [] {}).log_densities[0];
         }
         *log_density = pgkm::share_out(mixture->k, posterior, label);
     });
