@@ -17,8 +17,11 @@
 // D, of which that is the difference, is off by (d + 3) 2^-53 of itself: bounds step out by (d + 8) 2^-51.
 #include "cpu/seed/tiles.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
+#include <vector>
 
 #include "cpu/kernels/exact_kernels.hpp"
 #include "numeric/contract.hpp"
@@ -32,6 +35,9 @@ constexpr double smallest_trusted = 0x1p-900;
 // Levels of distance from the parent by which the rows of a group are put together.
 constexpr std::int32_t levels = 16;
 constexpr std::int64_t steps_per_poll = 1 << 16;
+// Parts of the rows that threads deal out at once, and rows that make one worth its counters.
+constexpr std::int64_t most_parts = 64;
+constexpr std::int64_t least_in_part = 1 << 15;
 
 } // namespace
 
@@ -58,41 +64,51 @@ SeedTiles<T>::SeedTiles(const BlockRunner &runner, const SeedRows<T> &rows, std:
 template <typename T>
 void SeedTiles<T>::deal(std::int32_t n_chosen, const std::int32_t *labels, const double *own, const double *nearest)
 {
-    std::vector<double> farthest(n_chosen, 0.0);
-    for (std::int64_t row = 0; row < rows_.n; ++row) {
-        if (row % steps_per_poll == 0)
-            runner_.poll();
-        farthest[labels[row]] = std::max({farthest[labels[row]], own[row], nearest[row]});
-    }
     // The first groups are made before anything is known but distances, and rows are faster to read as they come.
     const std::int32_t depth = n_chosen == 1 ? 1 : levels;
+    const std::int64_t n_levels = std::int64_t{n_chosen} * depth;
+    const std::int64_t room = (n_levels + 15) / 8 * 8; // of a part, which shares no cache line with another
+    const std::int64_t parts = std::clamp<std::int64_t>(rows_.n / (least_in_part + 4 * room), 1, most_parts);
+    const auto for_rows = [&](const auto &body) {
+        runner_.run(parts, [&](std::int64_t part) {
+            for (std::int64_t row = rows_.n * part / parts; row < rows_.n * (part + 1) / parts; ++row) {
+                if (row % steps_per_poll == 0)
+                    runner_.poll();
+                body(part, row);
+            }
+        });
+    };
+    std::vector<double> farthest(parts * room, 0.0); // of each part, then of all in the first one's room
+    for_rows([&](std::int64_t part, std::int64_t row) {
+        double &most = farthest[part * room + labels[row]];
+        most = std::max({most, own[row], nearest[row]});
+    });
+    for (std::int64_t part = 1; part < parts; ++part)
+        for (std::int32_t g = 0; g < n_chosen; ++g)
+            farthest[g] = std::max(farthest[g], farthest[part * room + g]);
     const auto level_of = [&](std::int64_t row) {
         const double share = depth == 1 || own[row] == 0.0 ? 0.0 : std::sqrt(own[row] / farthest[labels[row]]);
         return std::int64_t{labels[row]} * depth + std::min(depth - 1, static_cast<std::int32_t>(share * depth));
     };
-    std::vector<std::int64_t> next(std::int64_t{n_chosen} * depth, 0);
-    for (std::int64_t row = 0; row < rows_.n; ++row) {
-        if (row % steps_per_poll == 0)
-            runner_.poll();
-        ++next[level_of(row)];
-    }
+    std::vector<std::int64_t> next(parts * room, 0); // rows of a part and a level, then the place of the next one
+    for_rows([&](std::int64_t part, std::int64_t row) { ++next[part * room + level_of(row)]; });
     count_ = 0;
     std::vector<std::int64_t> rows_of(n_chosen, 0);
     for (std::int32_t g = 0; g < n_chosen; ++g) {
         std::int64_t place = count_ * seed_tile_rows;
-        for (std::int64_t level = std::int64_t{g} * depth; level < std::int64_t{g + 1} * depth; ++level) {
-            rows_of[g] += next[level];
-            next[level] = std::exchange(place, place + next[level]);
-        }
+        for (std::int64_t level = std::int64_t{g} * depth; level < std::int64_t{g + 1} * depth; ++level)
+            for (std::int64_t part = 0; part < parts; ++part) {
+                std::int64_t &here = next[part * room + level];
+                rows_of[g] += here;
+                here = std::exchange(place, place + here);
+            }
         count_ += (rows_of[g] + seed_tile_rows - 1) / seed_tile_rows;
     }
     places_ = Buffer<RowNumber>();
     places_ = Buffer<RowNumber>(runner_.budget(), count_ * seed_tile_rows);
-    for (std::int64_t row = 0; row < rows_.n; ++row) {
-        if (row % steps_per_poll == 0)
-            runner_.poll();
-        places_[next[level_of(row)]++] = static_cast<RowNumber>(row);
-    }
+    for_rows([&](std::int64_t part, std::int64_t row) {
+        places_[next[part * room + level_of(row)]++] = static_cast<RowNumber>(row);
+    });
     tiles_ = Buffer<SeedTile>();
     tiles_ = Buffer<SeedTile>(runner_.budget(), count_);
     std::int64_t tile = 0;
