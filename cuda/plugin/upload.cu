@@ -19,7 +19,7 @@ constexpr std::size_t plain_piece = std::size_t{64} << 20; // of one call; cance
 constexpr std::size_t buffer_bytes = std::size_t{2} << 20;
 constexpr std::size_t lanes_pay = std::size_t{16} << 20; // below, threads cost more than they bring
 constexpr unsigned most_lanes = 8;                       // of one upload
-constexpr std::size_t most_kept = 16;                    // of all
+constexpr std::ptrdiff_t most_kept = 16;                 // of a device
 
 // What one thread copies through: two buffers, so that one is filled while the other is on its way.
 struct Lane {
@@ -56,7 +56,8 @@ class Pool {
     void give(std::unique_ptr<Lane> lane)
     {
         const std::lock_guard<std::mutex> lock(mutex_);
-        if (lanes_.size() < most_kept)
+        if (std::count_if(lanes_.begin(), lanes_.end(),
+                          [&](const auto &kept) { return kept->device == lane->device; }) < most_kept)
             lanes_.push_back(std::move(lane));
     }
 
