@@ -172,7 +172,7 @@ Network Balancer<T>::begin(std::int64_t count)
     std::vector<std::int64_t> sizes(members_.size(), 0);
     for (std::int64_t i = 0; i < count; ++i)
         sizes[at(label(i))] += amount(i);
-    return Network(bounds_of(count), sizes, prices_, floors_.data());
+    return Network(bounds_of(count), sizes, prices_, floors_.data(), path_kernels(rows_.instruction_set()));
 }
 
 // Brings prices_ and the labels of the first `count` places to their optimum.

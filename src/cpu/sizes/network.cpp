@@ -33,9 +33,9 @@ auto place_of(auto &arcs, std::int32_t to)
 } // namespace
 
 Network::Network(const std::vector<PgkmSizeBounds> &bounds, const std::vector<std::int64_t> &sizes,
-                 const std::vector<double> &prices, double *floors)
-    : bounds_(bounds), arcs_(sizes.size()), prices_(prices), floors_(floors), distances_(sizes.size() + 1),
-      open_(sizes.size() + 1), before_(sizes.size() + 1)
+                 const std::vector<double> &prices, double *floors, const PathKernels &kernels)
+    : kernels_(&kernels), bounds_(bounds), arcs_(sizes.size()), prices_(prices), floors_(floors),
+      distances_(sizes.size() + 1), open_(sizes.size() + 1), before_(sizes.size() + 1)
 {
     prices_.push_back(0.0);
     std::int64_t all = 0, sent = 0;
@@ -145,7 +145,7 @@ void Network::find_paths(std::int32_t source, std::int64_t wanted)
     while (open_[at(next)] < infinity) {
         if (!is_exact(next)) {
             measure(next);
-            next = static_cast<std::int32_t>(std::min_element(open_.begin(), open_.end()) - open_.begin());
+            next = kernels_->least_of(open_.data(), outside() + 1);
             continue;
         }
         rows_->poll();
@@ -165,7 +165,7 @@ void Network::find_paths(std::int32_t source, std::int64_t wanted)
 // Whether the last step to a node costs what the search took it to cost. If not, its floor has risen.
 bool Network::is_exact(std::int32_t to)
 {
-    const std::int32_t from = before_[at(to)];
+    const std::int32_t from = before(to);
     if (from == nowhere || from == outside() || to == outside())
         return true;
     double &floor = floors(from)[to];
@@ -210,28 +210,22 @@ double Network::least_cost(std::int32_t from, std::int32_t to)
 std::int32_t Network::look_around(std::int32_t from)
 {
     const double so_far = distances_[at(from)], own = prices_[at(from)];
-    const double *price = prices_.data();
-    const double *floor = from == outside() ? nullptr : floors(from);
-    const auto reach = [&](std::int32_t to, double distance) {
-        distances_[at(to)] = open_[at(to)] = distance;
-        before_[at(to)] = from;
-    };
     const double beyond = so_far + (from == outside() ? infinity : least_cost(from, outside()));
-    if (beyond < distances_[at(outside())])
-        reach(outside(), beyond);
-    double least = open_[at(outside())];
-    std::int32_t nearest = outside();
-    for (std::int32_t j = 0; j < outside(); ++j) {
-        const double distance =
-            so_far + (floor == nullptr ? least_cost(from, j) : std::max(0.0, floor[j] + price[j] - own));
-        if (distance < distances_[at(j)])
-            reach(j, distance);
-        if (open_[at(j)] < least) {
-            least = open_[at(j)];
-            nearest = j;
+    const SearchedNodes nodes = {outside(), distances_.data(), open_.data(), before_.data()};
+    const auto reach = [&](std::int32_t to, double distance) {
+        if (distance < distances_[at(to)]) {
+            distances_[at(to)] = open_[at(to)] = distance;
+            before_[at(to)] = from;
         }
-    }
-    return nearest;
+    };
+    reach(outside(), beyond);
+    if (from != outside())
+        kernels_->take_steps(nodes, from, so_far, own, floors(from), prices_.data());
+    else
+        for (std::int32_t j = 0; j < outside(); ++j)
+            reach(j, so_far + least_cost(from, j));
+    const std::int32_t nearest = kernels_->least_of(open_.data(), outside());
+    return open_[at(nearest)] < open_[at(outside())] ? nearest : outside();
 }
 
 // By what they are nearer to the beginning than the last node, so that no step costs less than nothing, and those of
@@ -248,7 +242,7 @@ std::int64_t Network::follow_path(std::int32_t last)
 {
     std::int64_t count = 0;
     path_.clear();
-    for (std::int32_t v = last; v != nowhere; v = before_[at(v)])
+    for (std::int32_t v = last; v != nowhere; v = before(v))
         path_.push_back(v);
     const std::int32_t first = path_.back();
     while (surplus_[at(first)] > 0 && is_end(last)) {

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "cpu/sizes/path_kernels.hpp"
 #include "numeric/index.hpp"
 #include "numeric/platform.hpp"
 
@@ -55,7 +56,7 @@ class Network {
     // bounds: k. prices: k, under which the rows of these sizes are where they cost least. floors: k x k, what a move
     // from cluster j to l costs at least; floors[j * k + l] stays the caller's, and is written to.
     Network(const std::vector<PgkmSizeBounds> &bounds, const std::vector<std::int64_t> &sizes,
-            const std::vector<double> &prices, double *floors);
+            const std::vector<double> &prices, double *floors, const PathKernels &kernels);
 
     // Amounts that are too many somewhere. None: all sizes are within their bounds.
     std::int64_t excess() const;
@@ -76,6 +77,7 @@ class Network {
         std::size_t asked; // moves, the last time
     };
     std::int32_t outside() const { return static_cast<std::int32_t>(arcs_.size()); }
+    std::int32_t before(std::int32_t v) const { return static_cast<std::int32_t>(before_[at(v)]); }
     double *floors(std::int32_t from) { return floors_ + static_cast<std::ptrdiff_t>(from) * outside(); }
     Arc *find_arc(std::int32_t from, std::int32_t to);
     const Move *cheapest(std::int32_t from, Arc &arc) const;
@@ -92,6 +94,7 @@ class Network {
     std::int64_t free_amount();
     void take_step(std::int32_t from, std::int32_t to, std::int64_t amount);
 
+    const PathKernels *kernels_;
     std::vector<PgkmSizeBounds> bounds_;
     std::vector<std::vector<Arc>> arcs_; // of each cluster, those that were asked for, ascending
     std::vector<double> prices_;         // k + 1
@@ -102,7 +105,8 @@ class Network {
     // Of the last search. Of k + 1 nodes: the distance, as far as it is known; the same, infinity once it is settled;
     // the node before it. Then nodes by distance, of them those with too few rows, and a path from its end.
     std::vector<double> distances_, open_;
-    std::vector<std::int32_t> before_, settled_, ends_, path_;
+    std::vector<std::int64_t> before_; // as wide as a distance
+    std::vector<std::int32_t> settled_, ends_, path_;
 };
 
 } // namespace pgkm::cpu

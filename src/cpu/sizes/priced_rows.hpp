@@ -26,6 +26,7 @@ class PricedRows {
     std::int32_t k() const { return rows_.k; }
     void poll() const { rows_.context.poll(); }
     Budget &budget() const { return rows_.context.budget; }
+    InstructionSet instruction_set() const { return rows_.context.instruction_set; }
 
     // Places are those of another array from now on.
     void set_order(const RowNumber *order) { order_ = order; }
