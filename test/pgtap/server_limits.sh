@@ -139,10 +139,10 @@ threads() { # PID: those of the process
     ls "/proc/$1/task" | wc -l
 }
 endless="SELECT kmeans_fit('limit_few', '{f}', 20, options => kmeans_options(tol => 0, n_init => 100000000))"
-begin_endless() {
+begin_endless() { # NUMBER: of those that run then. A fit that begins anew is at iteration 0 for a moment.
     query -c "$endless" >/dev/null 2>&1 &
     await "$1" query -c "SELECT count(*) FROM pg_stat_progress_kmeans WHERE iteration > 0 AND datname = current_database()"
-    newest=$(query -c "SELECT pid FROM pg_stat_progress_kmeans JOIN pg_stat_activity USING (pid) WHERE iteration > 0 ORDER BY backend_start DESC LIMIT 1")
+    newest=$(query -c "SELECT pid FROM pg_stat_progress_kmeans JOIN pg_stat_activity AS a USING (pid) WHERE a.datname = current_database() ORDER BY backend_start DESC LIMIT 1")
 }
 PGOPTIONS=$(options pg_kmeans.max_threads=4 pg_kmeans.cpu_threads=3 pg_kmeans.max_memory=0)
 begin_endless 1
