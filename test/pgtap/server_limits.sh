@@ -30,6 +30,7 @@ expected=$(query -c "SET pg_kmeans.backend = cpu" -c "$fit")
 # A session that holds loaded rows until it is told to give them back.
 hold() {
     coproc HOLDER { PGOPTIONS=$(options) query; }
+    holding=$HOLDER_PID # the shell forgets it when that process ends
     echo "SELECT pg_backend_pid(), kmeans_load('limit_rows', '{f}'), (SELECT floor(sum(bytes) / 1048576) FROM kmeans_loaded());" >&"${HOLDER[1]}"
     IFS='|' read -r holder loaded megabytes <&"${HOLDER[0]}"
 }
@@ -37,7 +38,7 @@ end_hold() {
     echo 'SELECT kmeans_unload();' >&"${HOLDER[1]}"
     read -r _ <&"${HOLDER[0]}"
     echo '\q' >&"${HOLDER[1]}"
-    wait "$HOLDER_PID"
+    wait "$holding"
 }
 
 hold
@@ -107,7 +108,7 @@ await 1 waiting
 result $? 'one that is ended leaves the line'
 query -c "SELECT pg_terminate_backend($holder)" >/dev/null
 echo '\q' >&"${HOLDER[1]}"
-wait "$HOLDER_PID"
+wait "$holding"
 wait $victim
 wait $second
 is "$(cat "$folder/fit")" "$expected" 'what a session held is given back at its end'
@@ -117,12 +118,13 @@ query -c "CREATE TABLE limit_bad AS SELECT f FROM limit_rows UNION ALL SELECT '{
 is "$(state -c "SELECT kmeans_fit('limit_bad', '{f}', 5)" -c '\q') $(state -c "SELECT kmeans(f, 5) FROM limit_bad")" "22004 22004" 'errors of rows'
 is "$(state -c "SET statement_timeout = 300" -c "SELECT kmeans_fit('limit_rows', '{f}', 5, options => kmeans_options(tol => 0, n_init => 100000000))")" 57014 'a timeout'
 coproc HOLDER { PGOPTIONS=$(options) psql -XqAt 2>&1; }
+holding=$HOLDER_PID
 echo "SELECT kmeans(f, 5) FROM limit_bad; SELECT kmeans_fit('limit_bad', '{f}', 5); SELECT 'failed';" >&"${HOLDER[1]}"
 until read -r line <&"${HOLDER[0]}" && [ "$line" = failed ]; do :; done
 PGOPTIONS=$(options pg_kmeans.queue_timeout=1 pg_kmeans.max_memory=22MB)
 is "$(query -c "$fit")" "$expected" 'all memory is there after them'
 echo '\q' >&"${HOLDER[1]}"
-wait "$HOLDER_PID"
+wait "$holding"
 
 # Eight at once, of which one has room.
 PGOPTIONS=$(options)
