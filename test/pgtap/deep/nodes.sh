@@ -166,7 +166,7 @@ for node in 1 2 3; do
     query -c "CREATE FOREIGN TABLE nodes_wide_$node PARTITION OF nodes_wide FOR VALUES FROM ($first) TO ($((first + 200))) SERVER node$node OPTIONS (table_name 'wide')"
 done
 on_node 2 -c "ALTER ROLE postgres SET log_statement = 'all'" -c "ALTER ROLE postgres SET log_parameter_max_length = 32"
-PGOPTIONS='-c pg_kmeans.memory_limit=10MB' near nodes_wide_all nodes_wide 'a mixture whose messages go in parts' gmm_fit "'{f}', 12, options => gmm_options(max_iter => 3)"
+PGOPTIONS='-c pg_kmeans.memory_limit=10MB' near nodes_wide_all nodes_wide 'a mixture whose messages go in parts' gmm_fit "'{f}', 12, options => gmm_options(max_iter => 3, reg_covar => 0.01)"
 on_node 2 -c "ALTER ROLE postgres RESET log_statement" -c "ALTER ROLE postgres RESET log_parameter_max_length"
 for operation in 14 15; do # a part of an answer, of a request (message.hpp)
     is "$(grep -oE "'[\\]x[0-9a-f]{8}$(printf '%02x' $operation)000000" "$nodes_folder/log2" | wc -l | sed 's/^[1-9].*/some/')" some "which node 2 was asked for, operation $operation"
