@@ -10,9 +10,8 @@
 
 #include <Eigen/LU>
 
-#include "cpu/cpu_backend.hpp"
 #include "engine/mixture/factors.hpp"
-#include "engine/mixture/fitter.hpp"
+#include "mixture_request.hpp"
 #include "numeric/error.hpp"
 #include "numeric/index.hpp"
 
@@ -52,24 +51,9 @@ Rows rows_with_gaps(std::int64_t n, std::int32_t d, double share)
 
 PgkmRequest request_of(const Rows &rows, PgkmCovariance type, std::int64_t k)
 {
-    PgkmRequest request = {};
-    request.algorithm = PGKM_MIXTURE;
-    request.points = {rows.values.data(), PGKM_FLOAT64, rows.n, rows.d, nullptr};
-    request.k = k;
-    pgkm_mixture_options_default(&request.mixture);
-    request.mixture.covariance_type = type;
-    request.settings.backend = PGKM_BACKEND_CPU;
-    request.settings.device = -1;
-    request.want_labels = 1;
+    PgkmRequest request = mixture_request(rows.values.data(), rows.n, rows.d, type, k);
     request.may_lack_values = 1;
     return request;
-}
-
-MixtureModel fit(const PgkmRequest &request)
-{
-    Monitor monitor;
-    Workplace place({cpu_backend(), -1, 0}, open_options(request, pgkm_cpu_threads(&request.settings), monitor.host()));
-    return std::move(fit_mixtures(request, place, monitor)[0]);
 }
 
 void go_on_from(PgkmRequest &request, const MixtureModel &model)

@@ -8,10 +8,8 @@
 #include <gtest/gtest.h>
 
 #include "numeric/error.hpp"
-#include "cpu/cpu_backend.hpp"
 #include "engine/mixture/factors.hpp"
-#include "engine/mixture/fitter.hpp"
-#include "engine/mixture/options.hpp"
+#include "mixture_request.hpp"
 
 namespace pgkm {
 namespace {
@@ -137,28 +135,7 @@ Rows blobs(std::int64_t n, std::int32_t d, double offset)
 
 PgkmRequest request_of(const Rows &rows, PgkmCovariance type, std::int64_t k)
 {
-    PgkmRequest request = {};
-    request.algorithm = PGKM_MIXTURE;
-    request.points = {rows.values.data(), PGKM_FLOAT64, rows.n, rows.d, nullptr};
-    request.k = k;
-    pgkm_mixture_options_default(&request.mixture);
-    request.mixture.covariance_type = type;
-    request.settings.backend = PGKM_BACKEND_CPU;
-    request.settings.device = -1;
-    request.want_labels = 1;
-    return request;
-}
-
-std::vector<MixtureModel> fit_all(const PgkmRequest &request)
-{
-    Monitor monitor;
-    Workplace place({cpu_backend(), -1, 0}, open_options(request, pgkm_cpu_threads(&request.settings), monitor.host()));
-    return fit_mixtures(request, place, monitor);
-}
-
-MixtureModel fit(const PgkmRequest &request)
-{
-    return std::move(fit_all(request)[0]);
+    return mixture_request(rows.values.data(), rows.n, rows.d, type, k);
 }
 
 // Components of equal weights and unit precisions at given means: first centroids play no part.
