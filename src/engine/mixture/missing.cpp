@@ -253,12 +253,16 @@ Component::Component(const PgkmMixture &mixture, const double *covariances, std:
 {
 }
 
-MissingPattern pattern_of(const double *row, std::int32_t d)
+double share_out(std::int64_t k, double *posterior, std::int32_t *label)
 {
-    MissingPattern pattern = {{}, {}, 0, 1};
-    for (std::int32_t f = 0; f < d; ++f)
-        (std::isnan(row[f]) ? pattern.missing : pattern.observed).push_back(f);
-    return pattern;
+    *label = static_cast<std::int32_t>(std::max_element(posterior, posterior + k) - posterior);
+    const double largest = posterior[*label];
+    double sum = 0.0;
+    for (std::int64_t j = 0; j < k; ++j)
+        sum += posterior[j] = std::exp(posterior[j] - largest);
+    for (std::int64_t j = 0; j < k; ++j)
+        posterior[j] /= sum;
+    return largest + std::log(sum);
 }
 
 IncompleteRows::IncompleteRows(const PgkmPoints &points, const Poll &poll)
@@ -291,10 +295,10 @@ void IncompleteRows::read(const PgkmPoints &points, const Poll &poll)
     }
     values_.resize(at(n * d * static_cast<std::int64_t>(sizeof(T)) / 8 + 1));
     T *const to = reinterpret_cast<T *>(values_.data());
-    for (const auto &[missing, of_pattern] : rows) {
-        MissingPattern pattern = {{}, {}, std::ssize(order_), std::ssize(of_pattern)};
-        for (std::int32_t f = 0; f < d; ++f)
-            (missing[at(f / 64)] >> (f % 64) & 1 ? pattern.missing : pattern.observed).push_back(f);
+    for (const auto &[_, of_pattern] : rows) {
+        MissingPattern pattern = pattern_of(from + of_pattern[0] * d, points.d);
+        pattern.first_row = std::ssize(order_);
+        pattern.n_rows = std::ssize(of_pattern);
         for (const std::int64_t row : of_pattern) {
             if (order_.size() % rows_per_poll == 0)
                 poll();

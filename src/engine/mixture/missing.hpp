@@ -10,6 +10,7 @@
 // inverse of that covariance: once for all rows of a pattern, as far as they lie in one block.
 #pragma once
 
+#include <cmath>
 #include <vector>
 
 #include <Eigen/Core>
@@ -54,8 +55,15 @@ ExpectedRows expected_rows(const MissingPattern &pattern, const Component &compo
 // logarithm of the sum.
 double share_out(std::int64_t k, double *densities, std::int32_t *label);
 
-// The features of a row that are NaN are missing.
-MissingPattern pattern_of(const double *row, std::int32_t d);
+// That of one row, whose features that are NaN are missing.
+template <typename T>
+MissingPattern pattern_of(const T *row, std::int32_t d)
+{
+    MissingPattern pattern = {{}, {}, 0, 1};
+    for (std::int32_t f = 0; f < d; ++f)
+        (std::isnan(row[f]) ? pattern.missing : pattern.observed).push_back(f);
+    return pattern;
+}
 
 // Rows, NaN where a value is missing, in another order: complete ones first, then those of each pattern, which lie as
 // they came. The means of the features stand in the place of what is missing.

@@ -1,5 +1,4 @@
 // rows.cpp - single rows under a mixture: what gmm_predict and its siblings call.
-#include <algorithm>
 #include <cmath>
 #include <numbers>
 
@@ -31,18 +30,6 @@ double square_of(const PgkmMixture &mixture, std::int64_t j, std::int64_t d, con
 }
 
 } // namespace
-
-double pgkm::share_out(std::int64_t k, double *posterior, std::int32_t *label)
-{
-    *label = static_cast<std::int32_t>(std::max_element(posterior, posterior + k) - posterior);
-    const double largest = posterior[*label];
-    double sum = 0.0;
-    for (std::int64_t j = 0; j < k; ++j)
-        sum += posterior[j] = std::exp(posterior[j] - largest);
-    for (std::int64_t j = 0; j < k; ++j)
-        posterior[j] /= sum;
-    return largest + std::log(sum);
-}
 
 double pgkm_mixture_row(const PgkmMixture *mixture, int32_t d, const double *row, double *posterior, int32_t *label)
 {
