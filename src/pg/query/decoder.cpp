@@ -433,6 +433,6 @@ void table_decode_with_care(const TableDecoder *decoder, const TupleTableSlot *s
     row.slot = slot;
     row.origin = origin;
     row.column = -1;
-    origin->label = decoder->label < 0 ? 0 : read_label(&row);
+    origin->label = rows->wants.label ? read_label(&row) : 0;
     table_rows_add(rows, origin, append(&row, rows, written));
 }

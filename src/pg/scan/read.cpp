@@ -257,7 +257,6 @@ void scan_stream(DirectScan *scan, int64 most)
     table_rows_clear(scan->reader->rows);
     scan_reader_close(scan->reader);
     plan->wants = {false, false};
-    plan->decoder.label = -1;
     plan->most_rows = most;
     scan_plan_set_chunks(
         plan, (BlockNumber)Max(Min(part, (double)blocks) / PART_CHUNKS, (double)(blocks / STREAM_CHUNKS + 1)));
