@@ -14,6 +14,7 @@ extern "C" {
 #include "access/parallel.h"
 #include "access/xact.h"
 #include "executor/instrument.h"
+#include "optimizer/optimizer.h"
 #include "tcop/tcopprot.h"
 #include "utils/backend_status.h"
 
@@ -156,8 +157,11 @@ static TableRows *lead(ParallelContext *context, ScanReader *reader, dsa_area *a
     (void)scan_block_leave(reader);
     if (begin > 0)
         scan_block_publish(reader, begin - 1);
-    read_chunks(reader);
+    if (parallel_leader_participation)
+        read_chunks(reader);
     finish_workers(context);
+    /* Those that no worker has begun, if they found no room. */
+    read_chunks(reader);
     read_what_is_left(reader, begin);
     scan_reader_close(reader);
     pg_atomic_write_u32(next_chunk, pg_atomic_read_u32(reader->next_chunk));
