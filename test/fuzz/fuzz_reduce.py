@@ -14,9 +14,10 @@ import json
 import math
 import random
 import re
-import subprocess
 import sys
 import time
+
+from session import Session
 
 ALLOWED = {"42601", "0A000", "42703", "42702", "42804", "42P19", "22023", "22003", "22012", "54000", "54001", "22P02", "57014", "22004",
            "2201E", "2201F", "22019", "22025"}
@@ -212,30 +213,6 @@ def reduction(dice, texts, lets, exact="false"):
     return f"kmeans_reduction({texts}, exact => {exact}, let => {quoted(json.dumps(lets))})::text::jsonb, {quoted(json.dumps(PARAMETERS))}"
 
 
-class Session:
-    """One psql that stays connected."""
-
-    def __init__(self):
-        self.psql = subprocess.Popen(["psql", "-XqAt", "-v", "VERBOSITY=sqlstate"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                     stderr=subprocess.DEVNULL, text=True, encoding="utf-8")
-
-    def run(self, sql):
-        """The lines, or the SQLSTATE of a documented error, which stays in `message`; raises what must not be."""
-        self.psql.stdin.write(sql + ";\n\\echo --end-- :SQLSTATE :LAST_ERROR_MESSAGE\n")
-        self.psql.stdin.flush()
-        lines = []
-        while not (line := self.psql.stdout.readline()).startswith("--end--"):
-            if line == "":
-                raise ConnectionError("the connection is lost")
-            lines.append(line.rstrip("\n"))
-        state, self.message = line.split()[1], line
-        if state == "00000":
-            return lines, None
-        if state not in ALLOWED:
-            raise AssertionError(f"SQLSTATE {state}")
-        return None, state
-
-
 def numbers(line):
     """Of the text of an array."""
     return [None if n == "NULL" else float(n) for n in line.strip("{}").split(",")]
@@ -355,7 +332,7 @@ def main():
     parser.add_argument("--cases", type=int, default=10 ** 9)
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
-    session = Session()
+    session = Session(ALLOWED)
     prepare(session)
     dice = random.Random(given.seed)
     end, compared, failed, texts, refused = time.monotonic() + given.seconds, 0, 0, 0, 0
