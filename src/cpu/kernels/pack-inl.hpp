@@ -9,6 +9,8 @@
 
 #include "hwy/highway.h"
 
+#include "cpu/kernels/ahead.hpp"
+
 #if defined(PGKM_PACK_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef PGKM_PACK_INL
 #undef PGKM_PACK_INL
@@ -21,6 +23,18 @@ namespace pgkm::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 #if HWY_TARGET != HWY_SCALAR
+
+// How far ahead rows are asked for while a block is packed, part by part: by a block, or within long rows. Short rows
+// need none of it.
+template <typename T>
+HWY_INLINE std::ptrdiff_t pack_ahead(const T *const *rows, int count, int d)
+{
+    constexpr std::ptrdiff_t short_row = 128, long_row = 4096, within = 1024;
+    const std::ptrdiff_t row = d * static_cast<std::ptrdiff_t>(sizeof(T));
+    if (row < short_row || row >= long_row)
+        return row < short_row ? 0 : within;
+    return dense_bytes(rows, count, d);
+}
 
 inline constexpr int pack_part = 16; // features: 64 bytes of a row
 
@@ -129,13 +143,16 @@ HWY_INLINE void pack_square(const double *const *rows, int f, const double *shif
 // the block does not stay in cache until the next rows come.
 template <int Side, typename T, typename Out>
 HWY_INLINE void pack_squares(const T *const *rows, int count, int first, int last, const T *shift, int width,
-                             Out *block)
+                             Out *block, std::ptrdiff_t ahead)
 {
     for (int part = first; part < last; part += pack_part)
-        for (int i = 0; i < count; i += Side)
+        for (int i = 0; i < count; i += Side) {
+            for (int r = i; ahead > 0 && r < i + Side; ++r)
+                ask_ahead(rows[r] + part, ahead);
             for (int f = part; f < std::min(part + pack_part, last); f += Side)
                 pack_square<Side>(rows + i, f, shift, width,
                                   block + static_cast<std::size_t>(f) * static_cast<std::size_t>(width) + i);
+        }
 }
 #endif
 
@@ -157,24 +174,25 @@ HWY_INLINE void pack_rows(const T *const *rows, int count, int d, const T *shift
 {
     int packed_rows = 0, packed_features = 0;
 #if HWY_TARGET != HWY_SCALAR
+    const std::ptrdiff_t ahead = pack_ahead(rows, count, d);
     if constexpr (sizeof(T) == 4) {
         packed_rows = count / 4 * 4;
         packed_features = d / 4 * 4;
         const int side_rows = count / pack_side * pack_side, side_features = d / pack_side * pack_side;
         if constexpr (pack_side > 4) {
-            pack_squares<pack_side>(rows, side_rows, 0, side_features, shift, width, block);
-            pack_squares<4>(rows, side_rows, side_features, packed_features, shift, width, block);
+            pack_squares<pack_side>(rows, side_rows, 0, side_features, shift, width, block, ahead);
+            pack_squares<4>(rows, side_rows, side_features, packed_features, shift, width, block, ahead);
             pack_squares<4>(rows + side_rows, packed_rows - side_rows, 0, packed_features, shift, width,
-                            block + side_rows);
+                            block + side_rows, ahead);
         } else {
-            pack_squares<4>(rows, packed_rows, 0, packed_features, shift, width, block);
+            pack_squares<4>(rows, packed_rows, 0, packed_features, shift, width, block, ahead);
         }
     } else if constexpr (std::is_same_v<T, Out>) {
         constexpr int side = static_cast<int>(hn::MaxLanes(hn::CappedTag<double, 4>()));
         if constexpr (side > 1) {
             packed_rows = count / side * side;
             packed_features = d / side * side;
-            pack_squares<side>(rows, packed_rows, 0, packed_features, shift, width, block);
+            pack_squares<side>(rows, packed_rows, 0, packed_features, shift, width, block, ahead);
         }
     }
 #endif
