@@ -42,6 +42,25 @@ std::vector<double> near_subspace(std::int64_t n, std::int32_t d, int dimensions
     return rows;
 }
 
+// Rows of features with two values each, of any size and of any share; every 11th feature takes one but in a late row.
+std::vector<double> two_valued(std::int64_t n, std::int32_t d, double share, double scale)
+{
+    std::mt19937_64 random(static_cast<std::uint64_t>(n * 1000 + d));
+    std::uniform_real_distribution<double> uniform;
+    std::vector<double> rows, low, high;
+    for (std::int32_t f = 0; f < d; ++f) {
+        low.push_back(scale * (uniform(random) - 0.5));
+        high.push_back(f % 11 == 5 ? low.back() : scale * (uniform(random) - 0.5));
+    }
+    for (std::int64_t i = 0; i < n; ++i)
+        for (std::int32_t f = 0; f < d; ++f)
+            rows.push_back(uniform(random) < share ? high[static_cast<std::size_t>(f)]
+                                                   : low[static_cast<std::size_t>(f)]);
+    for (std::int32_t f = 5; f < d; f += 11)
+        rows[static_cast<std::size_t>((n - 2) * d + f)] = scale;
+    return rows;
+}
+
 // Under the sanitizers the filter works on all rows, of which one in so many is looked at: the plain run has looked at
 // all, and that takes forty times as long as the filter.
 constexpr int checked_step = test::sanitized ? 37 : 1;
@@ -78,12 +97,9 @@ class Filtered {
         return is_projected();
     }
 
-    bool has_filter() const { return tiled_.filter() != nullptr; }
-    bool is_projected() const
-    {
-        return has_filter() && tiled_.filter()->is_quick() && tiled_.filter()->is_dearer_than_a_distance();
-    }
-    bool has_bits() const { return has_filter() && !tiled_.filter()->is_dearer_than_a_distance(); }
+    std::string filter() const { return tiled_.filter().name(); }
+    bool is_projected() const { return filter() == "projection"; }
+    bool has_bits() const { return filter() == "bits"; }
 
     // The strategy that a fit of these rows takes.
     Assignment chosen()
@@ -192,19 +208,44 @@ TYPED_TEST(TiledFilter, TakesIntegersOfAnyShape)
     EXPECT_FALSE(Filtered<TypeParam>(near_subspace(1501, 19, 19, 1.0), 19, 90, nullptr, 400'000).check());
 }
 
-TYPED_TEST(TiledFilter, TakesAllOfFewCentroids)
+TYPED_TEST(TiledFilter, TakesDistancesToFewCentroids)
 {
-    for (const std::int32_t k : {2, 3}) {
-        Filtered<TypeParam> all(near_subspace(1501, 513, 513, 1.0), 513, k);
-        all.check();
-        EXPECT_FALSE(all.has_filter()) << k;
-        std::copy_n(all.centroids.begin(), 513, all.centroids.end() - 513);
-        all.check();
+    for (const char *set : {"", "avx2"})
+        for (const std::int32_t d : {96, 111, 112, 113, 119, 120, 121, 513})
+            for (const std::int32_t k : {2, 3, sizeof(TypeParam) == 4 ? 5 : 2}) {
+                SCOPED_TRACE(testing::Message() << set << d << ' ' << k);
+                Filtered<TypeParam> few(near_subspace(301, d, d, 1.0), d, k, *set == 0 ? nullptr : set);
+                few.check();
+                EXPECT_EQ(few.filter(), few.is_fused() ? "distance" : "int16");
+                std::copy_n(few.centroids.begin(), d, few.centroids.end() - d); // the first again
+                few.check();
+            }
+    // Of more, packed rows take less time; and so do bits.
+    for (const std::int32_t k : {16, 17}) {
+        Filtered<TypeParam> more(near_subspace(301, 513, 513, 1.0), 513, k);
+        more.check();
+        EXPECT_EQ(more.filter(), "int16");
     }
-    // Of more, packed rows take less time.
-    Filtered<TypeParam> more(near_subspace(1501, 513, 513, 1.0), 513, 5);
-    more.check();
-    EXPECT_TRUE(more.has_filter());
+    Filtered<TypeParam> marks(two_valued(501, 130, 0.2, 3.0), 130, 8);
+    marks.check();
+    EXPECT_EQ(marks.filter(), "bits");
+}
+
+// Squares that leave float32, or that end below it; and rows that are as far from one centroid as from another.
+TYPED_TEST(TiledFilter, TakesDistancesOfAnySize)
+{
+    for (const double scale : {0x1p-148, 0x1p-140, 0x1p-120, 0x1p-70, 0x1p40, 0x1p59, 0x1p66, 0x1p100, 0x1p120}) {
+        SCOPED_TRACE(scale);
+        std::vector<double> rows = near_subspace(301, 120, 4, 0.1);
+        for (double &value : rows)
+            value *= scale;
+        Filtered<TypeParam>(rows, 120, 4).check();
+        for (double &value : rows)
+            value = value > 0.0 ? scale : value < -scale ? -scale : 0.0;
+        Filtered<TypeParam>(rows, 120, 4).check();
+        std::fill_n(rows.begin(), 120, scale < 0x1p66 ? 0x1p50 * scale : -scale);
+        Filtered<TypeParam>(rows, 120, 3).check();
+    }
 }
 
 // One feature is a thousand times as large as the others, and all lie far from 0.
@@ -249,25 +290,6 @@ TYPED_TEST(TiledFilter, BreaksTiesOfZerosAndOnes)
             repeated[i] = rows[i % (7 * width)];
         Filtered<TypeParam>(repeated, d, 90).check();
     }
-}
-
-// Rows of features with two values each, of any size and of any share; every 11th feature takes one but in a late row.
-std::vector<double> two_valued(std::int64_t n, std::int32_t d, double share, double scale)
-{
-    std::mt19937_64 random(static_cast<std::uint64_t>(n * 1000 + d));
-    std::uniform_real_distribution<double> uniform;
-    std::vector<double> rows, low, high;
-    for (std::int32_t f = 0; f < d; ++f) {
-        low.push_back(scale * (uniform(random) - 0.5));
-        high.push_back(f % 11 == 5 ? low.back() : scale * (uniform(random) - 0.5));
-    }
-    for (std::int64_t i = 0; i < n; ++i)
-        for (std::int32_t f = 0; f < d; ++f)
-            rows.push_back(uniform(random) < share ? high[static_cast<std::size_t>(f)]
-                                                   : low[static_cast<std::size_t>(f)]);
-    for (std::int32_t f = 5; f < d; f += 11)
-        rows[static_cast<std::size_t>((n - 2) * d + f)] = scale;
-    return rows;
 }
 
 TYPED_TEST(TiledFilter, TakesBitsOfTwoValues)
@@ -326,14 +348,16 @@ TYPED_TEST(TiledFilter, TakesBitsBesideNumbers)
     far.check();
 }
 
-// Few centroids of so many features go to exact distances, unless the rows have an encoding that spares most of them.
+// Few centroids of so many features go to distances, unless the rows have an encoding that spares most of them.
 TYPED_TEST(TiledFilter, IsChosenForBits)
 {
-    EXPECT_EQ(Filtered<TypeParam>(mixed(801, 54, 3.0), 54, 10).chosen(), Assignment::tiled);
-    EXPECT_EQ(Filtered<TypeParam>(two_valued(801, 54, 0.2, 3.0), 54, 10).chosen(), Assignment::tiled);
-    Filtered<TypeParam> numbers(near_subspace(801, 54, 54, 0.1), 54, 10);
+    constexpr bool is_single = sizeof(TypeParam) == 4;
+    constexpr std::int32_t k = is_single ? 12 : 6;
+    EXPECT_EQ(Filtered<TypeParam>(mixed(801, 54, 3.0), 54, k).chosen(), Assignment::tiled);
+    EXPECT_EQ(Filtered<TypeParam>(two_valued(801, 54, 0.2, 3.0), 54, k).chosen(), Assignment::tiled);
+    Filtered<TypeParam> numbers(near_subspace(801, 54, 54, 0.1), 54, k);
     if (numbers.is_fused()) {
-        EXPECT_EQ(numbers.chosen(), Assignment::direct);
+        EXPECT_EQ(numbers.chosen(), is_single ? Assignment::hamerly : Assignment::direct);
     }
 }
 

@@ -8,14 +8,16 @@
 namespace pgkm::cpu {
 namespace {
 
-// Where rows of few marks and numbers (encode/bits.hpp) would not go to exact distances, they are looked at.
+// Where rows of few marks and numbers (encode/bits.hpp) would take less time than exact distances, or than distances to
+// few centroids, they are looked at.
 template <typename T>
 Assignment choose_for(const Rows<T> &rows, Shape shape)
 {
     const Assignment chosen = choose_assignment(shape);
+    if (rows.data == nullptr || !shape.repeats || (chosen != Assignment::direct && !has_few(shape)))
+        return chosen;
     shape.scored = 1;
-    if (rows.data == nullptr || !shape.repeats || chosen != Assignment::direct ||
-        choose_assignment(shape) != Assignment::tiled)
+    if (has_few(shape) || choose_assignment(shape) != Assignment::tiled)
         return chosen;
     const auto bits = EncodedRows<T>::of(rows)->bits(rows);
     if (!bits)

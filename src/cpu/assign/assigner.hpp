@@ -33,13 +33,19 @@ class Assigner {
     virtual void assign(int worker, std::int64_t first, int count, std::int32_t *labels, double *distances) = 0;
 };
 
-// What an assigner is wanted for: bounds only pay over several iterations.
-enum class Purpose { iterations, single };
+// What an assigner is wanted for: bounds only pay over several iterations. A single pass may want D as well.
+enum class Purpose { iterations, single, distances };
 
 template <typename T>
 Shape shape_of(const Rows<T> &rows, Purpose purpose)
 {
-    return {rows.n, rows.d, rows.k, has_fused(rows.context.instruction_set), purpose == Purpose::iterations};
+    return {rows.n,
+            rows.d,
+            rows.k,
+            has_fused(rows.context.instruction_set),
+            purpose == Purpose::iterations,
+            purpose == Purpose::distances,
+            sizeof(T) == sizeof(double)};
 }
 
 // Calls body with the assigner, made for the shape where there is none yet. Exact distances to all centroids need the

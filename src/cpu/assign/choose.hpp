@@ -14,6 +14,8 @@ struct Shape {
     std::int32_t k;
     bool fused;              // the instruction set has a fused multiply-add
     bool repeats;            // more than one iteration is to come
+    bool measures = false;   // D of the centroid that is found is wanted as well
+    bool wide = false;       // rows of float64
     std::int32_t scored = 0; // features that take a filter as long as its own; 0: d
 };
 
@@ -28,11 +30,26 @@ inline double tiled_cost(const Shape &shape)
 {
     constexpr double width = 64.0; // of a block, which a few rows do not fill
     const double features = shape.scored == 0 ? shape.d : shape.scored;
-    return (70.0 + 0.9 * features + shape.k * (features + 12.0) / 40.0) *
+    const double encoding = shape.repeats || shape.scored > 0 ? 0.0 : 1.5 * shape.d;
+    return (56.0 + 0.72 * features + encoding + shape.k * (features + 12.0) / 50.0) *
            std::max(1.0, width / static_cast<double>(shape.n));
 }
 
-// The better of the two that look at every centroid.
+inline constexpr std::int32_t most_few = 16;
+
+// Whether rows are compared with few centroids as they lie (distance_filter.hpp). Bounds then spare most rows of an
+// iteration where clusters lie apart: on sets of that kind that is worth far more than integers gain on others.
+inline bool has_few(const Shape &shape)
+{
+    const double features = shape.wide ? 2.0 * shape.d : shape.d;
+    const double cost =
+        38.0 + 0.17 * features + shape.k * (0.084 * features + 3.0) + (shape.measures ? 0.6 * shape.d : 0.0);
+    return shape.fused && shape.k >= 2 && shape.k <= most_few &&
+           cost * (shape.repeats ? 0.9 : 1.0) < direct_cost(shape) &&
+           cost * (shape.repeats ? 0.7 : 1.0) < tiled_cost(shape);
+}
+
+// The best of those that look at every centroid.
 inline Assignment choose_dense(const Shape &shape)
 {
     constexpr std::int32_t most_features = 1 << 16; // a block of so many leaves the cache
@@ -40,15 +57,7 @@ inline Assignment choose_dense(const Shape &shape)
         return Assignment::direct;
     if (!shape.fused) // an exact distance then calls a function per feature
         return shape.k < 4 ? Assignment::direct : Assignment::tiled;
-    return tiled_cost(shape) < direct_cost(shape) ? Assignment::tiled : Assignment::direct;
-}
-
-// Whether rows that bounds leave are compared with few centroids as they lie (tiled.hpp): where packing would cost
-// more. They come from memory in each iteration, packed ones in half of their bytes or less.
-inline bool has_few(const Shape &shape)
-{
-    const double cost = 60.0 + 0.4 * shape.d + shape.k * (0.1 * shape.d + 25.0);
-    return shape.fused && shape.k >= 2 && shape.k <= 16 && cost < std::min(direct_cost(shape), tiled_cost(shape));
+    return has_few(shape) || tiled_cost(shape) < direct_cost(shape) ? Assignment::tiled : Assignment::direct;
 }
 
 // Whether bounds on distances hold, and those between the centroids take 64 MB at most.

@@ -52,7 +52,7 @@ Hamerly<T>::Hamerly(const Rows<T> &rows, Purpose purpose)
       lower_(rows.context.budget, rows.n)
 {
     const Shape shape = shape_of(rows, purpose);
-    if (has_few(shape) || choose_dense(shape) == Assignment::tiled)
+    if (choose_dense(shape) == Assignment::tiled)
         tiled_ = std::make_unique<Tiled<T>>(rows, purpose);
     for (int worker = 0; worker < rows.pool.size(); ++worker)
         scratch_.emplace_back(rows.context.budget, rows.d, rows.k, rows_at_once_);
@@ -71,9 +71,9 @@ void Hamerly<T>::begin(const T *centroids)
     }
     if (tiled_) {
         tiled_->begin(centroids);
-        lists_ = lists_ && !tiled_->is_quick() && passed * 10 <= looked * 9;
+        lists_ = lists_ && !tiled_->filter().is_quick() && passed * 10 <= looked * 9;
     }
-    const bool has_distances = lists_ || tiled_->filter() == nullptr;
+    const bool has_distances = lists_ || rows_.k <= most_few; // those of few centroids cost nothing
     geometry_.set(centroids, has_distances);
     if (!first_ || !lists_)
         return;
@@ -104,7 +104,7 @@ void Hamerly<T>::assign(int worker, std::int64_t first, int count, std::int32_t 
         } else {
             int active = screen(scratch, first + done, size, labels + done);
             // Exact upper bounds first, if scores cost more and they spare enough rows.
-            if (!first_ && tiled_->filter() != nullptr && !tiled_->filter()->is_quick() &&
+            if (!first_ && !tiled_->filter().is_quick() &&
                 (scratch.tried < trial_rows || scratch.kept * 4 < scratch.tried * 3))
                 active = tighten(scratch, first + done, active, labels + done);
             filter(worker, first + done, scratch.active.data(), active, labels + done);

@@ -10,6 +10,7 @@
 #include <numeric>
 
 #include "cpu/assign/own_distances.hpp"
+#include "cpu/encode/distance_filter.hpp"
 #include "cpu/kernels/list_kernels.hpp"
 
 namespace pgkm::cpu {
@@ -42,11 +43,8 @@ void Tiled<T>::Scratch::make_room(Budget &budget)
 template <typename T>
 Tiled<T>::Tiled(const Rows<T> &rows, Purpose purpose)
     : rows_(rows), purpose_(purpose), exact_(exact_kernels(rows.context.instruction_set)), square_bounds_(rows.d),
-      centroids_(rows.context.budget, rows.k), has_few_(has_few(shape_of(rows, purpose))), scratch_(rows.pool.size())
+      centroids_(rows.context.budget, rows.k), scratch_(rows.pool.size())
 {
-    if (has_few_)
-        for (Scratch &scratch : scratch_)
-            scratch.make_room(rows.context.budget);
 }
 
 template <typename T>
@@ -55,7 +53,7 @@ void Tiled<T>::begin(const T *centroids)
     const bool first = values_ == nullptr;
     values_ = centroids;
     ++round_;
-    if (first && !has_few_) {
+    if (first) {
         filter_ = choose_filter();
         for (Scratch &scratch : scratch_) {
             scratch.make_room(rows_.context.budget);
@@ -63,7 +61,7 @@ void Tiled<T>::begin(const T *centroids)
         }
     }
     centroids_.set(rows_, centroids);
-    holds_ = filter_ && filter_->set(centroids_);
+    holds_ = filter_->set(centroids_);
     for (Scratch &scratch : scratch_) {
         scratch.measures = false;
         scratch.seen = scratch.work = 0;
@@ -73,16 +71,20 @@ void Tiled<T>::begin(const T *centroids)
 template <typename T>
 std::unique_ptr<Filter<T>> Tiled<T>::choose_filter()
 {
+    Shape shape = shape_of(rows_, purpose_);
     const std::shared_ptr<EncodedRows<T>> encoded = EncodedRows<T>::of(rows_);
-    if (rows_.k <= most_bit_centroids)
-        if (auto bits = encoded->bits(rows_))
-            if (auto filter = bit_filter(rows_, std::move(bits)))
-                return filter;
-    const bool repeats = purpose_ == Purpose::iterations;
-    const ProjectionUse<T> use = {values_, repeats ? usual_passes : 1.0, repeats ? later_share : 1.0};
+    auto bits = rows_.k <= most_bit_centroids ? encoded->bits(rows_) : nullptr;
+    if (bits)
+        shape.scored = bits->work();
+    if (has_few(shape))
+        return distance_filter(rows_);
+    if (bits)
+        if (auto filter = bit_filter(rows_, std::move(bits)))
+            return filter;
+    const ProjectionUse<T> use = {values_, shape.repeats ? usual_passes : 1.0, shape.repeats ? later_share : 1.0};
     if (auto projection = encoded->projection(rows_, use))
         return projection_filter(rows_, std::move(projection));
-    return int16_filter(rows_, encoded->int16(rows_, repeats));
+    return int16_filter(rows_, encoded->int16(rows_, shape.repeats));
 }
 
 template <typename T>
@@ -108,10 +110,7 @@ void Tiled<T>::assign_block(int worker, const std::int64_t *rows, int count, std
         own.rows[i] = rows_.row(rows[i]);
     std::fill_n(own.lower, tiled_width, infinity);
     std::fill_n(own.upper, tiled_width, infinity);
-    if (has_few_) {
-        list_all(own);
-        settle(own, labels);
-    } else if (holds_ && pays(own)) {
+    if (holds_ && pays(own)) {
         filter_->load(block, rows, own.rows);
         score(own);
         settle(own, labels);
@@ -130,17 +129,6 @@ bool Tiled<T>::pays(const Scratch &own) const
     const double direct = static_cast<double>(rows_.k) * (2.0 * rows_.d + 3.0) / 16.0;
     return own.seen < 4 * tiled_width ||
            static_cast<double>(own.work) * (120.0 + rows_.d / 5.0) < static_cast<double>(own.seen) * direct;
-}
-
-// All centroids are candidates of all rows.
-template <typename T>
-void Tiled<T>::list_all(Scratch &own) const
-{
-    for (int i = 0; i < own.block.count; ++i) {
-        own.block.found[i] = static_cast<std::int32_t>(centroids_.count());
-        for (std::int32_t j = 0; j < own.block.found[i]; ++j)
-            own.candidates[i * max_candidates + j] = {i, j, 0.0f};
-    }
 }
 
 // Candidates of all rows, in ranges of centroids. Rows of which no centroid but the best is within the limit have none.
@@ -185,8 +173,6 @@ template <typename T>
 void Tiled<T>::lower_limit(Scratch &own, int row, double square) const
 {
     own.upper[row] = std::min(own.upper[row], square);
-    if (!filter_)
-        return;
     const double score = filter_->score_above(own.block, row, square);
     if (score < static_cast<double>(own.block.limit[row]))
         own.block.limit[row] = float_above(score);

@@ -3,9 +3,9 @@
 // Method: distances as a tiled matrix product (Li, Zhao, Chu, Liu 2010, high dimension), here only
 // as a filter: centroids whose score is within a proven error bound of the lowest are candidates. Distances of the
 // rows' own precision thin them out, and what is still open is settled by the contract's D. The filter is one of
-// cpu/encode: bits where most features take two values; projections where rows have many features and they pay; else
-// 16-bit integers. With few centroids of many features there is none: all are candidates, and each row is compared as
-// it lies. When to use: many features and many centroids.
+// cpu/encode: distances of the rows' own precision to few centroids; bits where most features take two values;
+// projections where rows have many features and they pay; else 16-bit integers. When to use: many features and many
+// centroids, or few centroids.
 #pragma once
 
 #include <memory>
@@ -35,10 +35,8 @@ class Tiled final : public Assigner<T> {
     void begin(const T *centroids) override;
     void assign(int worker, std::int64_t first, int count, std::int32_t *labels, double *distances) override;
 
-    // From the first begin() on. NULL: all centroids are candidates.
-    Filter<T> *filter() const { return filter_.get(); }
-    // Whether rows need no short lists of centroids.
-    bool is_quick() const { return has_few_ || (filter_ && filter_->is_quick()); }
+    // From the first begin() on.
+    const Filter<T> &filter() const { return *filter_; }
 
     // Labels and bounds of listed rows; count <= tiled_width.
     void assign_block(int worker, const std::int64_t *rows, int count, std::int32_t *labels, const Bounds &bounds);
@@ -65,7 +63,6 @@ class Tiled final : public Assigner<T> {
     std::unique_ptr<Filter<T>> choose_filter();
     bool pays(const Scratch &scratch) const;
     void score(Scratch &scratch) const;
-    void list_all(Scratch &scratch) const;
     void measure(Scratch &scratch, int row) const;
     void lower_limit(Scratch &scratch, int row, double square) const;
     void collect(Scratch &scratch, std::int64_t first, std::int64_t hits) const;
@@ -81,7 +78,6 @@ class Tiled final : public Assigner<T> {
     const T *values_ = nullptr; // of all centroids
     DifferentCentroids<T> centroids_;
     std::unique_ptr<Filter<T>> filter_;
-    const bool has_few_;           // all centroids are candidates
     bool holds_ = false;           // the scores hold the centroids
     std::vector<Scratch> scratch_; // of each worker
     std::mutex mutex_;

@@ -35,6 +35,7 @@ class BitFilter final : public Filter<T> {
     }
 
     std::int64_t range() const override { return panels_for(rows_.k) * tiled_panel; } // all
+    const char *name() const override { return "bits"; }
     bool is_quick() const override { return true; }
     bool is_dearer_than_a_distance() const override { return false; }
 

@@ -48,6 +48,7 @@ struct FilterBlock {
     Buffer<std::int32_t> words;               // of rows as integers
     Buffer<float> image;                      // features x tiled_width: of projections, or what integers are made of
     Buffer<std::uint16_t> sums;               // tiled_width x width: scores by bits
+    const void *points[tiled_width];          // the rows as they lie
     const std::uint64_t *bits[tiled_width];   // of each row
     const std::int16_t *numbers[tiled_width]; // beside them
     std::int32_t sizes[tiled_width];          // how many bits are set
@@ -70,6 +71,7 @@ template <typename T>
 class Filter {
   public:
     virtual ~Filter() = default;
+    virtual const char *name() const = 0;
 
     // The centroids from now on; they stay the caller's. False where scores cannot hold them.
     virtual bool set(const DifferentCentroids<T> &centroids) = 0;

@@ -68,6 +68,7 @@ class Int16Filter final : public Filter<T> {
     }
 
     std::int64_t range() const override { return range_; }
+    const char *name() const override { return "int16"; }
     bool is_quick() const override { return false; }
 
     void prepare(FilterBlock &block) const override

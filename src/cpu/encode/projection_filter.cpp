@@ -55,6 +55,7 @@ class ProjectionFilter final : public Filter<T> {
     }
 
     std::int64_t range() const override { return range_; }
+    const char *name() const override { return "projection"; }
     bool is_quick() const override { return true; }
 
     void prepare(FilterBlock &block) const override

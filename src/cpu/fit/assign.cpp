@@ -91,6 +91,11 @@ void store_sums(const ClusterSums<T> &sums, PgkmAssignment &out)
         std::transform(sums.masses().begin(), sums.masses().end(), out.masses, split);
 }
 
+bool wants_distances(const PgkmAssignment &out)
+{
+    return out.distances != nullptr || out.within != nullptr;
+}
+
 } // namespace
 
 template <typename T>
@@ -101,7 +106,7 @@ void assign_by(Assigner<T> &assigner, const Data &data, ThreadPool &pool, const 
     Budget &budget = data.context.budget;
     const bool want_sums = out.totals != nullptr || out.masses != nullptr;
     const bool want_within = out.within != nullptr || out.sizes != nullptr;
-    const bool want_distances = out.distances != nullptr || out.within != nullptr;
+    const bool want_distances = wants_distances(out);
     const int block = assigner.rows_at_once();
     std::vector<Buffer<std::int32_t>> labels;
     std::vector<Buffer<double>> distances;
@@ -149,9 +154,9 @@ void assign(Data &data, const PgkmProblem *problems, std::int64_t n_problems, Pg
         for_problems(data, problems, n_problems, [&](std::int64_t p, ThreadPool &pool) {
             const Rows<decltype(element)> rows(data, pool, problems[p]);
             std::unique_ptr<Assigner<decltype(element)>> assigner;
-            assign_with<decltype(element)>(assigner, rows, Purpose::single, [&](auto &made) {
-                assign_by(made, data, pool, problems[p], assignments[p]);
-            });
+            assign_with<decltype(element)>(
+                assigner, rows, wants_distances(assignments[p]) ? Purpose::distances : Purpose::single,
+                [&](auto &made) { assign_by(made, data, pool, problems[p], assignments[p]); });
         });
     });
 }

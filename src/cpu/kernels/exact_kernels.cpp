@@ -12,6 +12,7 @@
 #define HWY_TARGET_INCLUDE "cpu/kernels/exact_kernels.cpp"
 #include "cpu/kernels/per_target.hpp"
 
+#include "cpu/kernels/ahead.hpp"
 #include "cpu/kernels/pack-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
@@ -248,8 +249,125 @@ void estimates(const T *x, const T *const *c, int count, int d, T *out)
         estimate<1, 4>(x, c + i, d, out + i);
 }
 
+inline constexpr int rows_together = 4;
+
+#if HWY_TARGET != HWY_SCALAR
+// The sum of a vector's blocks of four values.
+template <typename V>
+HWY_INLINE void store_sum_of_blocks(V v, float *out)
+{
+    const hn::DFromV<V> tag;
+    if constexpr (hn::MaxLanes(hn::DFromV<V>()) > 4) {
+        const hn::Half<decltype(tag)> half;
+        store_sum_of_blocks(hn::Add(hn::LowerHalf(half, v), hn::UpperHalf(half, v)), out);
+    } else {
+        hn::StoreU(v, tag, out);
+    }
+}
+#endif
+
+// out[r] is the sum of the values of v[r].
+template <typename T, typename V>
+HWY_INLINE void totals(const V (&v)[rows_together], float *out)
+{
+    const hn::DFromV<V> tag;
+#if HWY_TARGET != HWY_SCALAR
+    if constexpr (sizeof(T) == 4) {
+        const hn::RepartitionToWide<decltype(tag)> wide;
+        const V ab = hn::Add(hn::InterleaveLower(tag, v[0], v[1]), hn::InterleaveUpper(tag, v[0], v[1]));
+        const V cd = hn::Add(hn::InterleaveLower(tag, v[2], v[3]), hn::InterleaveUpper(tag, v[2], v[3]));
+        const auto pairs = hn::BitCast(wide, ab), others = hn::BitCast(wide, cd);
+        store_sum_of_blocks(hn::Add(hn::BitCast(tag, hn::InterleaveLower(wide, pairs, others)),
+                                    hn::BitCast(tag, hn::InterleaveUpper(wide, pairs, others))),
+                            out);
+        return;
+    }
+#endif
+    for (int r = 0; r < rows_together; ++r)
+        out[r] = static_cast<float>(hn::GetLane(hn::SumOfLanes(tag, v[r])));
+}
+
+// Distances of four rows to C points. The last vector of features overlaps the one before it, less what that has.
+template <int C, bool Ahead, typename T>
+HWY_INLINE void estimate_tile(const T *const *x, const T *const *c, int d, int stride, float *out)
+{
+    const hn::ScalableTag<T> tag;
+    const int width = static_cast<int>(hn::Lanes(tag));
+    hn::Vec<decltype(tag)> sum[C][rows_together];
+    HWY_UNROLL(4)
+    for (int i = 0; i < C; ++i) {
+        HWY_UNROLL(4)
+        for (int r = 0; r < rows_together; ++r)
+            sum[i][r] = hn::Zero(tag);
+    }
+    const auto add = [&](int f, const auto &keep) HWY_ATTR {
+        hn::Vec<decltype(tag)> own[rows_together];
+        HWY_UNROLL(4)
+        for (int r = 0; r < rows_together; ++r) {
+            own[r] = hn::LoadU(tag, x[r] + f);
+            if constexpr (Ahead)
+                ask_ahead(x[r] + f, bytes_ahead);
+        }
+        HWY_UNROLL(4)
+        for (int i = 0; i < C; ++i) {
+            const auto point = hn::LoadU(tag, c[i] + f);
+            HWY_UNROLL(4)
+            for (int r = 0; r < rows_together; ++r) {
+                const auto difference = keep(hn::Sub(own[r], point));
+                sum[i][r] = hn::MulAdd(difference, difference, sum[i][r]);
+            }
+        }
+    };
+    int f = 0;
+    for (; f + width <= d; f += width)
+        add(f, [](auto all) HWY_ATTR { return all; });
+    if (f < d && d > width) {
+        const auto seen = hn::FirstN(tag, static_cast<std::size_t>(width - (d - f)));
+        add(d - width, [&](auto all) HWY_ATTR { return hn::IfThenElse(seen, hn::Zero(tag), all); });
+        f = d;
+    }
+    HWY_UNROLL(4)
+    for (int i = 0; i < C; ++i)
+        totals<T>(sum[i], out + static_cast<std::ptrdiff_t>(i) * stride);
+    for (; f < d; ++f)
+        for (int i = 0; i < C; ++i)
+            for (int r = 0; r < rows_together; ++r)
+                out[static_cast<std::ptrdiff_t>(i) * stride + r] +=
+                    static_cast<float>((x[r][f] - c[i][f]) * (x[r][f] - c[i][f]));
+}
+
+template <int C, typename T>
+HWY_INLINE int estimate_panels(const T *const *x, const T *const *c, int j, int k, int d, int stride, bool ahead,
+                               float *out)
+{
+    for (; j + C <= k; j += C) {
+        float *to = out + static_cast<std::ptrdiff_t>(j) * stride;
+        if (ahead && j == 0)
+            estimate_tile<C, true>(x, c, d, stride, to);
+        else
+            estimate_tile<C, false>(x, c + j, d, stride, to);
+    }
+    return j;
+}
+
+template <typename T>
+void estimates_of_rows(const T *const *x, int count, const T *const *c, int k, int d, int stride, float *out)
+{
+    constexpr int most = tile_vectors == 4 ? 4 : 2; // points whose sums stay in registers
+    const bool ahead = dense_bytes(x, count, d) > 0;
+    for (int i = 0; i < count; i += rows_together) {
+        const T *rows[rows_together]; // those that are not there repeat the last one
+        for (int r = 0; r < rows_together; ++r)
+            rows[r] = x[std::min(i + r, count - 1)];
+        int j = estimate_panels<most>(rows, c, 0, k, d, stride, ahead, out + i);
+        j = estimate_panels<2>(rows, c, j, k, d, stride, ahead, out + i);
+        estimate_panels<1>(rows, c, j, k, d, stride, ahead, out + i);
+    }
+}
+
 } // namespace pgkm::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 PGKM_KERNELS(ExactKernels, exact_kernels, {pack<float>, pack<double>}, nearest, nearest_listed, distances,
-             {pairs_of<float>, pairs_of<double>}, {estimates<float>, estimates<double>})
+             {pairs_of<float>, pairs_of<double>}, {estimates<float>, estimates<double>},
+             {estimates_of_rows<float>, estimates_of_rows<double>})

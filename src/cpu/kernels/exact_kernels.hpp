@@ -50,6 +50,12 @@ struct ExactKernels {
     template <typename T>
     using Estimates = void(const T *x, const T *const *c, int count, int d, T *out);
     ForElements<Estimates> estimates;
+
+    // The same of count rows and k points, in float32: out[j * stride + i] is that of x[i] and c[j]. There is room for
+    // a multiple of four rows.
+    template <typename T>
+    using EstimatesOfRows = void(const T *const *x, int count, const T *const *c, int k, int d, int stride, float *out);
+    ForElements<EstimatesOfRows> estimates_of_rows;
 };
 
 const ExactKernels &exact_kernels(InstructionSet set);
@@ -70,6 +76,8 @@ class SquareBounds {
         const double held = std::min(square, static_cast<double>(std::numeric_limits<T>::max()));
         return std::max(0.0, held * (1.0 - error_) - smallest_);
     }
+    // The estimate of a D that is at most `square`, at most.
+    double score_above(double square) const { return (square + smallest_) / (1.0 - error_) * (1.0 + 0x1p-50); }
 
   private:
     double error_, smallest_;

@@ -94,6 +94,19 @@ void norms(const float *block, int d, float *squares)
     }
 }
 
+void lowest_of(const float *scores, std::int64_t count, const Lowest &lowest)
+{
+    for (int i = 0; i < tiled_width; i += tile_vectors * single_lanes) {
+        LowestVectors found;
+        found.load(lowest, i);
+        for (std::int64_t j = 0; j < count; ++j)
+            for (int v = 0; v < tile_vectors; ++v)
+                found.enter(v, hn::Load(single, scores + j * tiled_width + i + v * single_lanes),
+                            hn::Set(single, lowest.first + static_cast<float>(j)));
+        found.store(lowest, i);
+    }
+}
+
 std::int64_t at_most(const float *scores, std::int64_t count, const float *limit, Hit *hits)
 {
     std::int64_t found = 0;
@@ -128,4 +141,5 @@ void pack(const T *const *rows, int count, int d, const T *shift, float *block)
 } // namespace pgkm::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
-PGKM_KERNELS(ScoreKernels, score_kernels, HWY_NATIVE_FMA != 0, {pack<float>, pack<double>}, norms, add, at_most)
+PGKM_KERNELS(ScoreKernels, score_kernels, HWY_NATIVE_FMA != 0, {pack<float>, pack<double>}, norms, add, lowest_of,
+             at_most)

@@ -57,6 +57,9 @@ struct ScoreKernels {
     void (*add)(const float *block, int features, const float *panels, std::int64_t panel_stride, std::int64_t count,
                 const float *start, float *scores, const Lowest *lowest);
 
+    // Enters scores of `count` centroids.
+    void (*lowest)(const float *scores, std::int64_t count, const Lowest &lowest);
+
     // Lists every score at or below limit[i]; hits has room for count * tiled_width entries.
     std::int64_t (*at_most)(const float *scores, std::int64_t count, const float *limit, Hit *hits);
 };

@@ -53,7 +53,7 @@ void meet(const Rows<T> &rows, SeedSampler<T> &sampler, const T *values, std::si
     Budget &budget = rows.context.budget;
     const auto first_label = static_cast<std::int32_t>(sampler.count());
     std::unique_ptr<Assigner<T>> assigner;
-    assign_with<T>(assigner, round, Purpose::single, [&](Assigner<T> &made) {
+    assign_with<T>(assigner, round, Purpose::distances, [&](Assigner<T> &made) {
         const int block = made.rows_at_once();
         std::vector<Buffer<std::int32_t>> labels;
         std::vector<Buffer<double>> squares;
