@@ -107,6 +107,11 @@ void Hamerly<T>::assign(int worker, std::int64_t first, int count, std::int32_t 
             if (!first_ && !tiled_->filter().is_quick() &&
                 (scratch.tried < trial_rows || scratch.kept * 4 < scratch.tried * 3))
                 active = tighten(scratch, first + done, active, labels + done);
+            // Few centroids: all rows in order come from memory no later than most of them.
+            if (rows_.k <= most_few && tiled_->filter().is_quick() && active > size / 2) {
+                active = size;
+                std::iota(scratch.active.begin(), scratch.active.begin() + size, 0);
+            }
             filter(worker, first + done, scratch.active.data(), active, labels + done);
         }
         done += size;
