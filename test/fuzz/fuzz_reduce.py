@@ -17,7 +17,7 @@ import re
 import sys
 import time
 
-from session import Session
+from common import Session
 
 ALLOWED = {"42601", "0A000", "42703", "42702", "42804", "42P19", "22023", "22003", "22012", "54000", "54001", "22P02", "57014", "22004",
            "2201E", "2201F", "22019", "22025"}

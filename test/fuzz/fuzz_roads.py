@@ -12,7 +12,7 @@ import argparse
 import random
 import sys
 
-from session import Session
+from common import Session, some
 
 # name, type, the value of row i
 COLUMNS = [("x", "real", "(i % 11 + sin(i))::real"), ("y", "float8", "i % 5 * 3 + cos(i)"), ("n", "numeric", "round((i % 13 * 0.25)::numeric, 2)"),
@@ -27,11 +27,6 @@ CATEGORIES = ["t", "upper(t)", "CASE WHEN s > 5 THEN ''many'' ELSE t END"]
 
 CALLS = 8 # with one table
 ALLOWED = {"22004", "22023", "22003", "2202E", "2201E", "42809", "42804", "0A000", "54000", "22012"}
-
-
-def some(dice, *chances):
-    """Named arguments, each there by chance: (share, name, values to choose from)."""
-    return [f"{name} => {dice.choice(values)}" for share, name, values in chances if dice.random() < share]
 
 
 class Case:

@@ -16,6 +16,8 @@ import time
 
 import psycopg2
 
+from common import some
+
 ALLOWED = {"22004", "22023", "22003", "2202E", "42P01", "42701", "42703", "42804", "42809", "54000", "55000", "22P02", "42883", "0A000", "57014"}
 TYPES = ["real", "double precision", "integer", "bigint", "smallint", "numeric"]
 VALUES = ["0", "1", "-1", "0.5", "3", "7", "-12345", "1e-30", "1e6", "1e30", "1e-310", "1e160", "NaN", "Infinity", "-Infinity"]
@@ -52,11 +54,6 @@ def rows(dice):
 
 def texts(*values):
     return [f"'{value}'" for value in values]
-
-
-def some(dice, *chances):
-    """Named arguments, each there by chance: (share, name, values to choose from)."""
-    return [f"{name} => {dice.choice(values)}" for share, name, values in chances if dice.random() < share]
 
 
 def options(dice):

@@ -13,10 +13,11 @@ import argparse
 import os
 import random
 import struct
-import subprocess
 import sys
 import tempfile
 import time
+
+from common import Session
 
 # Of the binary forms: 22P03, of records and arrays 08P01, 42804, 2202E and 54000, of text in them 22021.
 # Of what is done with what came through: as the reference says; 0A000 of weights where sizes have bounds.
@@ -94,34 +95,18 @@ LONGS = WORDS + [2**32, 2**53 + 1, 2**61, 2**62 + 1, 2**63 - 1, -2**63, -2**32]
 NUMBERS = ["NaN", "Infinity", "-Infinity", "0", "-0", "1e308", "-1e308", "5e-324", "1e160", "-3", "0.5"]
 
 
-class Session:
-    """One psql that stays connected."""
-
-    def __init__(self):
-        self.psql = subprocess.Popen(["psql", "-XqAt", "-v", "VERBOSITY=sqlstate"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                     stderr=subprocess.DEVNULL, text=True, encoding="utf-8")
-
+class States(Session):
     def run(self, *statements):
         """The lines of all, and the SQLSTATE of the first that failed or 00000. Raises when the server is gone."""
-        lines, state = [], "00000"
+        all_lines, state = [], "00000"
         for statement in statements:
-            self.psql.stdin.write(statement + ";\n\\echo --end-- :SQLSTATE\n")
-            self.psql.stdin.flush()
-            while not (line := self.psql.stdout.readline()).startswith("--end--"):
-                if line == "":
-                    raise ConnectionError("the connection is lost")
-                lines.append(line.rstrip("\n"))
-            state = line.split()[1]
+            lines, state = self.ask(statement)
+            all_lines += lines
             if state != "00000":
-                if state.startswith("08") and not self.alive():
+                if state.startswith("08") and self.ask("SELECT 'alive'") != (["alive"], "00000"):
                     raise ConnectionError("the connection is lost")
                 break
-        return lines, state
-
-    def alive(self):
-        self.psql.stdin.write("SELECT 'alive';\n\\echo --end--\n")
-        self.psql.stdin.flush()
-        return self.psql.stdout.readline() == "alive\n" and self.psql.stdout.readline() == "--end--\n"
+        return all_lines, state
 
 
 def mutate(dice, value, others):
@@ -230,7 +215,7 @@ def main():
     parser.add_argument("--cases", type=int, default=0)
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
-    session, dice = Session(), random.Random(arguments.seed)
+    session, dice = States(), random.Random(arguments.seed)
     _, state = session.run(*SETUP.strip().replace("\n", " ").split("; "))
     assert state == "00000", state
     corpus = {}
