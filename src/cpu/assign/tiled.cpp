@@ -72,10 +72,12 @@ template <typename T>
 std::unique_ptr<Filter<T>> Tiled<T>::choose_filter()
 {
     Shape shape = shape_of(rows_, purpose_);
+    shape.scored = 1; // the least that bits would take
+    if (has_few(shape))
+        return distance_filter(rows_);
     const std::shared_ptr<EncodedRows<T>> encoded = EncodedRows<T>::of(rows_);
     auto bits = rows_.k <= most_bit_centroids ? encoded->bits(rows_) : nullptr;
-    if (bits)
-        shape.scored = bits->work();
+    shape.scored = bits ? bits->work() : 0;
     if (has_few(shape))
         return distance_filter(rows_);
     if (bits)

@@ -44,22 +44,19 @@ class DistanceFilter final : public Filter<T> {
 
     void load(FilterBlock &block, const std::int64_t *, const T *const *points) const override
     {
-        std::copy_n(points, block.count, block.points);
+        block.points = points;
         std::fill_n(block.found, block.count, 0);
     }
 
     void score(FilterBlock &block, std::int64_t first, std::int64_t) const override
     {
+        const auto *points = static_cast<const T *const *>(block.points);
         const std::int64_t work = std::int64_t{rows_.d} * count_;
         const int per_poll = static_cast<int>(std::clamp<std::int64_t>(work_per_poll / work / 4 * 4, 4, tiled_width));
         for (int i = 0; i < block.count; i += per_poll) {
-            const T *points[tiled_width];
-            const int size = std::min(per_poll, block.count - i);
-            for (int r = 0; r < size; ++r)
-                points[r] = static_cast<const T *>(block.points[i + r]);
             rows_.context.poll();
-            kernels_.estimates_of_rows(points, size, centroids_.data(), count_, rows_.d, tiled_width,
-                                       block.scores.data() + i);
+            kernels_.estimates_of_rows(points + i, std::min(per_poll, block.count - i), centroids_.data(), count_,
+                                       rows_.d, tiled_width, block.scores.data() + i);
         }
         score_kernels_.lowest(block.scores.data(), count_, block.lowest(first));
         for (int i = 0; i < block.count; ++i) {

@@ -48,7 +48,7 @@ struct FilterBlock {
     Buffer<std::int32_t> words;               // of rows as integers
     Buffer<float> image;                      // features x tiled_width: of projections, or what integers are made of
     Buffer<std::uint16_t> sums;               // tiled_width x width: scores by bits
-    const void *points[tiled_width];          // the rows as they lie
+    const void *points = nullptr;             // the rows as they lie: const T *const *
     const std::uint64_t *bits[tiled_width];   // of each row
     const std::int16_t *numbers[tiled_width]; // beside them
     std::int32_t sizes[tiled_width];          // how many bits are set
@@ -80,7 +80,8 @@ class Filter {
     virtual std::int64_t range() const = 0;
     virtual void prepare(FilterBlock &block) const = 0;
 
-    // The block has these rows from now on. found[i] < 0 for those that have no bound.
+    // The block has these rows from now on; `points` stays the caller's until the next ones. found[i] < 0 for those
+    // that have no bound.
     virtual void load(FilterBlock &block, const std::int64_t *rows, const T *const *points) const = 0;
     // Scores with centroids first .. first + size - 1; lowers the limits by them.
     virtual void score(FilterBlock &block, std::int64_t first, std::int64_t size) const = 0;
